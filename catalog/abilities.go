@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/dynmcp/dynmcp/catalog/entry"
 	"github.com/dynmcp/dynmcp/catalog/search"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
@@ -186,16 +187,16 @@ func (x *index) seenBy(able Abilities) *index {
 	}
 	seen.tools, seen.hidden = nil, maps.Clone(x.hidden)
 	for _, e := range x.tools {
-		if isUnlisted("tool ", e.name) {
-			seen.hidden[e.name] = hiddenTool{e, whyUnlisted}
+		if isUnlisted("tool ", e.Name) {
+			seen.hidden[e.Name] = entry.LeftOut{Tool: e, Why: whyUnlisted}
 			continue
 		}
 		seen.tools = append(seen.tools, e)
 	}
-	for word, list := range map[string]*[]named{"prompt ": &seen.prompts, "resource ": &seen.resources, "template ": &seen.templates} {
-		*list = slices.DeleteFunc(slices.Clone(*list), func(n named) bool { return isUnlisted(word, n.id) })
+	for word, list := range map[string]*[]entry.Named{"prompt ": &seen.prompts, "resource ": &seen.resources, "template ": &seen.templates} {
+		*list = slices.DeleteFunc(slices.Clone(*list), func(n entry.Named) bool { return isUnlisted(word, n.ID) })
 	}
-	seen.words = sync.OnceValue(func() *search.Index { return indexOf(seen.tools) })
+	seen.words = sync.OnceValue(func() *search.Index { return entry.Index(seen.tools) })
 	seen.pinned = sync.OnceValue(seen.pin)
 	return &seen
 }

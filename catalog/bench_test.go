@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // madeCatalog holds n tools spread over servers of 26 tools each.
@@ -153,7 +155,8 @@ func hundredServers(b testing.TB) *Catalog {
 		var tools []json.RawMessage
 		for j := range 50 {
 			raw := all[(i*50+j)%len(all)]
-			tools = append(tools, setText(raw, "name", fmt.Sprintf("%s_%d", readTool(raw).name, j)))
+			name, _ := wire.Text(wire.Get(raw, "name"))
+			tools = append(tools, setText(raw, "name", fmt.Sprintf("%s_%d", name, j)))
 		}
 		stored[name] = &Stored{Count: len(tools), ReadTools: func() []json.RawMessage { return tools }}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/catalog/fit"
 	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/internal/toolglob"
 )
 
 // The fixed parts of the texts. They are short because they count towards the limits.
@@ -317,7 +318,7 @@ func (d *draft) notes() []string {
 		notes = append(notes, fmt.Sprintf(moreServers, display.Plural(more, "server")))
 	}
 	if v.rest > 0 {
-		notes = append(notes, fmt.Sprintf(restNote, display.Plural(v.rest, "server"), v.UseTool(ReadOnly)))
+		notes = append(notes, fmt.Sprintf(restNote, display.Plural(v.rest, "server"), v.UseTool(toolglob.ReadOnly)))
 	}
 	if len(v.parts) == 0 {
 		notes = append(notes, noServers)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/catalog/directname"
 	"github.com/dynmcp/dynmcp/catalog/input"
 	"github.com/dynmcp/dynmcp/catalog/typescript"
 	"github.com/dynmcp/dynmcp/internal/display"
@@ -99,10 +100,10 @@ func (t *Tool) hints() string {
 func (t *Tool) Definition() json.RawMessage { return t.define(t.Raw, t.Name) }
 
 // DirectDefinition is the tool's entry in a list for hosts that decode it into types. It has
-// the name of the direct surface, in at most longest characters (ShortDirect). Otherwise it
+// the name of the direct surface, in at most longest characters (directname.Short). Otherwise it
 // means the same as Definition.
 func (t *Tool) DirectDefinition(longest int) json.RawMessage {
-	return t.define(t.typed, ShortDirect(t.Direct, longest))
+	return t.define(t.typed, directname.Short(t.Direct, longest))
 }
 
 func (t *Tool) define(def json.RawMessage, name string) json.RawMessage {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dynmcp/dynmcp/catalog/entry"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -112,7 +113,7 @@ func FuzzDefinition(f *testing.F) {
 		if string(again) != string(out) {
 			t.Fatalf("not stable: %s, then %s", out, again)
 		}
-		readTool(raw)
+		(&entry.Reader{}).Tools([]json.RawMessage{raw})
 	})
 }
 

@@ -10,13 +10,13 @@
 //	serverViews ─────► View        (names, owners, warnings), built per change
 //	View ──Texts─────► Describe, Page, Loaded, Found, Unknown …
 //
-// Entries stay the bytes the upstream sent: the package reads the few members
-// it indexes and never encodes an entry again. It starts no goroutine, does no
+// Entries stay the bytes the upstream sent: package entry reads the few members
+// that are indexed and nothing encodes an entry again. The package starts no goroutine, does no
 // I/O, and knows nothing of connections. Text of upstreams reaches the host
 // only through package display.
 //
-// The packages below do not use views: conform and input check entries and arguments, search
-// finds tools by words, store keeps listings between runs.
+// The packages below do not use views: entry reads lists, conform and input check entries and
+// arguments, search finds tools by words, store keeps listings between runs.
 //
 // Read next: catalog.go, view.go, serverview.go, describe.go.
 package catalog

@@ -1,12 +1,14 @@
 package catalog
 
+import "github.com/dynmcp/dynmcp/catalog/entry"
+
 // A Hider says which tools no call could run. They are in no list and no search. It is
 // comparable: views are kept for each.
 type Hider interface {
 	// MayHide reports whether a server could have tools that are hidden.
 	MayHide(server string) bool
 	// Hides reports whether a tool is hidden, by the server's own name for it. class is that of
-	// ClassOf.
+	// toolglob.ClassOf.
 	Hides(server, tool, class string) bool
 }
 
@@ -27,8 +29,8 @@ func (vs *Views) Hiding(h Hider) *Views {
 }
 
 // isDenied hides a tool if no call of it could run, and keeps it.
-func (p *serverView) isDenied(e *entry, leaf string) bool {
-	if p.server.hider == nil || !p.server.hider.Hides(p.server.Name, e.name, ClassOf(e.annotations)) {
+func (p *serverView) isDenied(e *entry.Tool, leaf string) bool {
+	if p.server.hider == nil || !p.server.hider.Hides(p.server.Name, e.Name, e.Class) {
 		return false
 	}
 	p.denied = append(p.denied, p.expose(e, leaf))

@@ -122,8 +122,8 @@ func (v *View) Entries(key, server string) (all []json.RawMessage) {
 			list, owner = p.index.prompts, v.promptOwner
 		}
 		for _, n := range list {
-			if owner[n.id] == p.server.Name {
-				all = append(all, n.raw)
+			if owner[n.ID] == p.server.Name {
+				all = append(all, n.Raw)
 			}
 		}
 	}

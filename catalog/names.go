@@ -4,7 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/catalog/entry"
 	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/internal/nearest"
 )
 
 // Guess finds the tool that an inexact name means: one written server__tool, server_tool,
@@ -138,10 +140,10 @@ func (v *View) GuessServer(name string) (string, bool) {
 
 // nearestServer returns the offered server whose name is most similar, "" if none is similar.
 func (v *View) nearestServer(name string) string {
-	asked := []rune(strings.ToLower(display.Prefix(name, maxName)))
+	asked := []rune(strings.ToLower(display.Prefix(name, entry.MaxName)))
 	best, score := "", 0.6
 	for _, p := range v.parts {
-		if s := Closeness(asked, p.server.Name); s > score {
+		if s := nearest.Closeness(asked, p.server.Name); s > score {
 			best, score = p.server.Name, s
 		}
 	}

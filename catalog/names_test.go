@@ -1,11 +1,13 @@
 package catalog
 
 import (
-	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/dynmcp/dynmcp/catalog/directname"
+	"github.com/dynmcp/dynmcp/catalog/entry"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
@@ -43,7 +45,7 @@ func TestMalformedToolsAffectNoOthers(t *testing.T) {
 		`{"name":"`+strings.Repeat("x", 10_000)+`","inputSchema":{}}`,
 		`{"name":"zero\u200bwidth","inputSchema":{}}`, `{"name":"new\nline","inputSchema":{}}`, `{"name":"lone\ud800","inputSchema":{}}`, `{"name":"rtl\u202e","inputSchema":{}}`,
 		`{"name":"bomb","inputSchema":`+deep+`}`,
-		`{"name":"huge","inputSchema":{"x":"`+strings.Repeat("x", maxSchema)+`"}}`,
+		`{"name":"huge","inputSchema":{"x":"`+strings.Repeat("x", entry.MaxSchema)+`"}}`,
 		`{"NAME":"shouting"}`, `{"name":"mistyped","description":7,"inputSchema":{}}`,
 		// Odd but harmless: these stay.
 		`{"name":"a b","inputSchema":{}}`, `{"name":"../..","inputSchema":{}}`, `{"name":"<b>&","inputSchema":{}}`, `{"name":"discоver_tool","inputSchema":{}}`, `{"name":"日本","inputSchema":{}}`,
@@ -75,9 +77,9 @@ func TestSchemaBombsAreHidden(t *testing.T) {
 		limit  int
 		why    string
 	}{
-		"depth":   {nested, maxSchemaDepth, "its schema nests deeper than 64"},
-		"size":    {sized, maxSchema, "its schema is larger than 262144 bytes"},
-		"objects": {objects, maxSchemaObjects, "its schema has more than 2000 objects"},
+		"depth":   {nested, entry.MaxDepth, "its schema nests deeper than 64"},
+		"size":    {sized, entry.MaxSchema, "its schema is larger than 262144 bytes"},
+		"objects": {objects, entry.MaxObjects, "its schema has more than 2000 objects"},
 	} {
 		for _, member := range []string{`"inputSchema":BOMB`, `"inputSchema":{},"outputSchema":BOMB`, `"inputSchema":BOMB,"inputSchema":{}`} {
 			tool := func(name, schema string) string {
@@ -96,91 +98,6 @@ func TestSchemaBombsAreHidden(t *testing.T) {
 			if got := one(Server{Name: "s", Single: true}, l).Texts().Unknown("bomb"); !strings.Contains(got, c.why) {
 				t.Errorf("%s, bare: got %s", what, got)
 			}
-		}
-	}
-}
-
-func TestFilterHidesTools(t *testing.T) {
-	t.Parallel()
-	names := []string{"get_a", "get_secret_a", "list_a", "delete_a", "Get_B", "x/y", "[odd]"}
-	for _, tt := range []struct {
-		filter []string
-		want   string
-	}{
-		{nil, "get_a get_secret_a list_a delete_a Get_B x/y [odd]"},
-		{[]string{"!delete_*"}, "get_a get_secret_a list_a Get_B x/y [odd]"},
-		{[]string{"get_*", "list_*"}, "get_a get_secret_a list_a"},
-		{[]string{"get_*", "!get_secret_*"}, "get_a"},
-		{[]string{"!get_secret_*", "get_*"}, "get_a"},
-		{[]string{"[gG]et_?"}, "get_a Get_B"},
-		{[]string{"[!g]*"}, "list_a delete_a Get_B x/y [odd]"},
-		{[]string{"[a-f]*"}, "delete_a"},
-		{[]string{"*"}, "get_a get_secret_a list_a delete_a Get_B x/y [odd]"},
-		{[]string{"x*"}, "x/y"},
-		{[]string{"[[]odd]"}, "[odd]"},
-		{[]string{`\[odd\]`}, "[odd]"},
-		{[]string{"{get,list}_a"}, "get_a list_a"},
-		{[]string{"{get_{secret_,},list_}a"}, "get_a get_secret_a list_a"},
-		{[]string{"!{get_a,list_a,delete_a}"}, "get_secret_a Get_B x/y [odd]"},
-		{[]string{"!*_{a,B}"}, "x/y [odd]"},
-		{[]string{"*", "!x{/,}[y-z]"}, "get_a get_secret_a list_a delete_a Get_B [odd]"},
-		{[]string{"?/?"}, "x/y"},
-		{[]string{"**"}, "get_a get_secret_a list_a delete_a Get_B x/y [odd]"},
-		{[]string{"**/y"}, "x/y"},
-		{[]string{"**/get_a"}, ""},
-		{[]string{"a.b+("}, ""},
-		{[]string{""}, ""},
-		{[]string{"!*"}, ""},
-	} {
-		f := NewFilter(tt.filter)
-		var got []string
-		for _, n := range names {
-			if f.Passes(n, Destructive) {
-				got = append(got, n)
-			}
-		}
-		if s := strings.Join(got, " "); s != tt.want {
-			t.Errorf("%q: got %q, want %q", tt.filter, s, tt.want)
-		}
-	}
-}
-
-// Filters select tools by their annotations. Missing and contradictory ones count as the
-// worst.
-func TestFilterOfClasses(t *testing.T) {
-	t.Parallel()
-	tools := []string{
-		`{"name":"silent"}`,
-		`{"name":"reads","annotations":{"readOnlyHint":true}}`,
-		`{"name":"writes","annotations":{"destructiveHint":false}}`,
-		`{"name":"changes","annotations":{"readOnlyHint":false,"idempotentHint":true}}`,
-		`{"name":"destroys","annotations":{"destructiveHint":true}}`,
-		`{"name":"contradicts","annotations":{"readOnlyHint":true,"destructiveHint":true}}`,
-		`{"name":"reads_and_says_all","annotations":{"readOnlyHint":true,"destructiveHint":false}}`,
-		`{"name":"text","annotations":{"readOnlyHint":"true"}}`,
-		`{"name":"@readonly"}`,
-	}
-	for _, tt := range []struct {
-		filter []string
-		want   string
-	}{
-		{[]string{"@readonly"}, "reads reads_and_says_all"},
-		{[]string{"@write"}, "writes"},
-		{[]string{"@destructive"}, "silent changes destroys contradicts text @readonly"},
-		{[]string{"!@destructive"}, "reads writes reads_and_says_all"},
-		{[]string{"@readonly", "chang*"}, "reads changes reads_and_says_all"},
-		{[]string{"@readonly", "!*_all"}, "reads"},
-		{[]string{`\@readonly`}, "@readonly"},
-	} {
-		f := NewFilter(tt.filter)
-		var got []string
-		for _, raw := range tools {
-			if e := readTool(json.RawMessage(raw)); f.Passes(e.name, AccessOf(e.annotations)) {
-				got = append(got, e.name)
-			}
-		}
-		if s := strings.Join(got, " "); s != tt.want {
-			t.Errorf("%q: got %q, want %q", tt.filter, s, tt.want)
 		}
 	}
 }
@@ -273,21 +190,22 @@ func TestDirectNamesAreFitAndUnique(t *testing.T) {
 		"one":  tools("bare", "", "odd/name", ""),
 	})
 	v := c.View()
+	fits := regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 	var list []string
 	for _, tool := range v.Tools() {
 		list = append(list, fmt.Sprintf("%s → %s", tool.Name, tool.Direct))
-		if !plainDirect().MatchString(tool.Direct) {
+		if !fits.MatchString(tool.Direct) {
 			t.Errorf("%q is not a valid direct name", tool.Direct)
 		}
 		if back, ok := v.Direct(tool.Direct); !ok || back != tool {
 			t.Errorf("%q does not find %s", tool.Direct, tool.Name)
 		}
 	}
-	for _, longest := range []int{MaxDirect, 53, 51, 16} { // as hosts want them
+	for _, longest := range []int{directname.Max, 53, 51, 16} { // as hosts want them
 		seen := map[string]bool{}
 		for _, tool := range v.Tools() {
-			short := ShortDirect(tool.Direct, longest)
-			if len(short) > longest || seen[short] || !plainDirect().MatchString(short) || len(tool.Direct) <= longest && short != tool.Direct {
+			short := directname.Short(tool.Direct, longest)
+			if len(short) > longest || seen[short] || !fits.MatchString(short) || len(tool.Direct) <= longest && short != tool.Direct {
 				t.Errorf("%d: %s is %q", longest, tool.Direct, short)
 			}
 			seen[short] = true

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/catalog/entry"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
@@ -167,7 +168,7 @@ const namedBytes = pageBytes / 8
 type namedList struct {
 	key     string
 	what    string // one of its entries, in words
-	entries []named
+	entries []entry.Named
 }
 
 func (p *serverView) namedLists() []namedList {
@@ -183,11 +184,11 @@ func (l namedList) write(b *strings.Builder) {
 	begins := b.Len()
 	fmt.Fprintf(b, "\n%s:\n", display.Plural(len(l.entries), l.what))
 	for i, n := range l.entries {
-		line := "- " + display.Escape(display.Fold(n.id))
-		if name, _ := wire.Text(wire.Get(n.raw, "name")); name != "" && l.key != "name" {
+		line := "- " + display.Escape(display.Fold(n.ID))
+		if name, _ := wire.Text(wire.Get(n.Raw, "name")); name != "" && l.key != "name" {
 			line += " (" + display.Escape(display.Fold(name)) + ")"
 		}
-		if description, _ := wire.Text(wire.Get(n.raw, "description")); description != "" {
+		if description, _ := wire.Text(wire.Get(n.Raw, "description")); description != "" {
 			line += ": " + display.Escape(display.Summary(description, display.LineWidth))
 		}
 		if b.Len()-begins+len(line) > namedBytes {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/catalog/entry"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/pins"
 )
@@ -19,7 +20,7 @@ import (
 func (x *index) pin() []pins.Tool {
 	all := make([]pins.Tool, len(x.tools))
 	for i, e := range x.tools {
-		all[i] = pins.NewTool(e.name, e.raw)
+		all[i] = pins.NewTool(e.Name, e.Raw)
 	}
 	return all
 }
@@ -29,18 +30,17 @@ func (p *serverView) judge() {
 	if p.server.Guard == nil {
 		return
 	}
-	pass := NewFilter(p.server.Filter)
 	p.unapproved = map[string]pins.Verdict{}
 	for i, v := range p.server.Guard.Judge(p.index.pinned()) {
-		if e := p.index.tools[i]; v.Kind != pins.Approved && pass.Passes(e.name, AccessOf(e.annotations)) {
-			p.unapproved[e.name] = v
+		if e := p.index.tools[i]; v.Kind != pins.Approved && p.filter.Passes(e.Name, e.Access) {
+			p.unapproved[e.Name] = v
 		}
 	}
 }
 
 // hidesUnapproved reports whether a tool is hidden until it is approved.
-func (p *serverView) hidesUnapproved(e *entry) bool {
-	_, not := p.unapproved[e.name]
+func (p *serverView) hidesUnapproved(e *entry.Tool) bool {
+	_, not := p.unapproved[e.Name]
 	return not && p.server.Guard.Blocks()
 }
 
@@ -53,7 +53,7 @@ func (v *View) AwaitingApproval() (held []*Tool) {
 		p = p.opened()
 		for _, e := range p.index.tools {
 			if p.hidesUnapproved(e) {
-				held = append(held, p.expose(e, cmp.Or(p.server.Aliases[e.name], e.name)))
+				held = append(held, p.expose(e, cmp.Or(p.server.Aliases[e.Name], e.Name)))
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/catalog/entry"
 	"github.com/dynmcp/dynmcp/internal/display"
 )
 
@@ -50,23 +51,23 @@ func mergeEntries(parts []*serverView) entries {
 
 // claim returns the entries of one server that no earlier server has, and records their
 // owner. Duplicates in one listing stay.
-func (e *entries) claim(kind, server string, list []named, owner map[string]string) []json.RawMessage {
+func (e *entries) claim(kind, server string, list []entry.Named, owner map[string]string) []json.RawMessage {
 	var kept []json.RawMessage
 	for _, n := range list {
-		if first, taken := owner[n.id]; taken && first != server {
+		if first, taken := owner[n.ID]; taken && first != server {
 			e.collisions = append(e.collisions,
-				fmt.Sprintf("%s collision: %s of %s is hidden by that of %s", kind, display.Name(n.id), server, first))
+				fmt.Sprintf("%s collision: %s of %s is hidden by that of %s", kind, display.Name(n.ID), server, first))
 			continue
 		}
-		owner[n.id] = server
-		kept = append(kept, n.raw)
+		owner[n.ID] = server
+		kept = append(kept, n.Raw)
 	}
 	return kept
 }
 
-func (e *entries) addRoutes(server string, templates []named) {
+func (e *entries) addRoutes(server string, templates []entry.Named) {
 	for _, n := range templates {
-		prefix, _, pattern := strings.Cut(n.id, "{")
+		prefix, _, pattern := strings.Cut(n.ID, "{")
 		if prefix != "" { // without a literal start it would match everything
 			e.routes = append(e.routes, route{prefix, !pattern, server})
 		}
@@ -75,25 +76,25 @@ func (e *entries) addRoutes(server string, templates []named) {
 
 // Resources returns the resources of all servers, verbatim, in config order.
 // The slice is shared, as those of Templates and Prompts are.
-func (v *View) Resources() []json.RawMessage { return v.resources }
+func (e *entries) Resources() []json.RawMessage { return e.resources }
 
 // Templates returns the resource templates of all servers.
-func (v *View) Templates() []json.RawMessage { return v.templates }
+func (e *entries) Templates() []json.RawMessage { return e.templates }
 
 // Prompts returns the prompts of all servers.
-func (v *View) Prompts() []json.RawMessage { return v.prompts }
+func (e *entries) Prompts() []json.RawMessage { return e.prompts }
 
 // ResourceOwner returns the server that a URI belongs to: the one that lists
 // it, or else the one with the longest template that matches its start. A
 // template itself, as completion names it, belongs to its server.
-func (v *View) ResourceOwner(uri string) (server string, ok bool) {
-	if server, ok = v.resourceOwner[uri]; ok {
+func (e *entries) ResourceOwner(uri string) (server string, ok bool) {
+	if server, ok = e.resourceOwner[uri]; ok {
 		return server, true
 	}
-	if server, ok = v.templateOwner[uri]; ok {
+	if server, ok = e.templateOwner[uri]; ok {
 		return server, true
 	}
-	for _, r := range v.routes {
+	for _, r := range e.routes {
 		if uri == r.prefix || !r.exact && strings.HasPrefix(uri, r.prefix) {
 			return r.server, true
 		}
@@ -102,10 +103,10 @@ func (v *View) ResourceOwner(uri string) (server string, ok bool) {
 }
 
 // PromptOwner returns the server that a prompt belongs to.
-func (v *View) PromptOwner(name string) (server string, ok bool) {
-	server, ok = v.promptOwner[name]
+func (e *entries) PromptOwner(name string) (server string, ok bool) {
+	server, ok = e.promptOwner[name]
 	return server, ok
 }
 
 // Collisions says which resources and prompts are hidden by another server's.
-func (v *View) Collisions() []string { return v.collisions }
+func (e *entries) Collisions() []string { return e.collisions }

@@ -10,11 +10,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dynmcp/dynmcp/catalog/directname"
+	"github.com/dynmcp/dynmcp/catalog/entry"
 	"github.com/dynmcp/dynmcp/catalog/input"
 	"github.com/dynmcp/dynmcp/catalog/search"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/pace"
 	"github.com/dynmcp/dynmcp/internal/pins"
+	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -34,9 +37,9 @@ type Tool struct {
 
 	Input *input.Schema // of InputSchema
 
-	Access   Access // according to the annotations
-	Class    string // for the rules of a policy
-	OnlyTask bool   // it runs only as a task
+	Access   toolglob.Access // according to the annotations
+	Class    string          // for the rules of a policy
+	OnlyTask bool            // it runs only as a task
 
 	ExampleArgs json.RawMessage // the operator's, nil if there are none
 
@@ -78,7 +81,8 @@ type serverView struct {
 	server  Server
 	index   *index // nil: no listing
 	info    ServerInfo
-	follows Tasks // the tasks that its hosts support
+	follows Tasks           // the tasks that its hosts support
+	filter  toolglob.Filter // once the tools are read
 
 	described   string // the operator's description, folded
 	descriptive bool   // described says more than the name
@@ -126,7 +130,8 @@ func unlistedView(s Server, x *index, follows Tasks) *serverView {
 func buildServerView(s Server, x *index, down string, taken map[string]*Tool, follows Tasks) *serverView {
 	p := unlistedView(s, x, follows)
 	if x != nil {
-		p.warnings = slices.Clone(x.warnings)
+		p.filter = toolglob.NewFilter(s.Filter)
+		p.warnings = slices.Clone(x.read.Warnings)
 		p.addTools(taken)
 		p.warnOfTasks()
 		p.warnOfUnapproved()
@@ -134,7 +139,7 @@ func buildServerView(s Server, x *index, down string, taken map[string]*Tool, fo
 		p.found.Index = x.words
 		if len(s.Overrides) > 0 {
 			p.checkOverrides()
-			p.found.Index = sync.OnceValue(func() *search.Index { return indexOf(p.overriddenEntries()) })
+			p.found.Index = sync.OnceValue(func() *search.Index { return entry.Index(p.overriddenEntries()) })
 		}
 	}
 	p.finish(down)
@@ -221,17 +226,16 @@ func (p *serverView) describeServer() ServerInfo {
 // addTools exposes the tools that pass the filter.
 func (p *serverView) addTools(taken map[string]*Tool) {
 	leaves := p.leaves()
-	pass := NewFilter(p.server.Filter)
 	p.judge()
 	p.docs = make([]*Tool, len(p.index.tools))
 	p.found = search.Server{Name: p.server.Name, Terms: p.terms, Tools: make([]*search.Tool, len(p.docs))}
 	var pacer pace.Pacer
 	for i, e := range p.index.tools {
 		pacer.Step()
-		if !pass.Passes(e.name, AccessOf(e.annotations)) || p.leaveOut(e) || p.hidesUnapproved(e) || p.isDenied(e, leaves[e.name]) {
+		if !p.filter.Passes(e.Name, e.Access) || p.leaveOut(e) || p.hidesUnapproved(e) || p.isDenied(e, leaves[e.Name]) {
 			continue
 		}
-		t := p.expose(e, leaves[e.name])
+		t := p.expose(e, leaves[e.Name])
 		if taken[t.Name] != nil {
 			p.warnf("tool %s is left out: another server has the name", display.Name(t.Name))
 			continue
@@ -252,8 +256,8 @@ func (p *serverView) checkFilter() {
 		if strings.HasPrefix(strings.TrimPrefix(pattern, "!"), "@") {
 			continue // a class may be empty
 		}
-		matches := newMatcher(strings.TrimPrefix(pattern, "!"))
-		if !slices.ContainsFunc(p.index.tools, func(e *entry) bool { return matches(e.name, AccessOf(e.annotations)) }) {
+		matches := toolglob.NewFilter([]string{strings.TrimPrefix(pattern, "!")})
+		if !slices.ContainsFunc(p.index.tools, func(e *entry.Tool) bool { return matches.Passes(e.Name, e.Access) }) {
 			p.warnf("tool_filter pattern %s matches no tool", display.Name(pattern))
 		}
 	}
@@ -262,7 +266,7 @@ func (p *serverView) checkFilter() {
 // checkOverrides warns of overrides that change nothing.
 func (p *serverView) checkOverrides() {
 	for _, name := range slices.Sorted(maps.Keys(p.server.Overrides)) {
-		if !slices.ContainsFunc(p.index.tools, func(e *entry) bool { return e.name == name }) {
+		if !slices.ContainsFunc(p.index.tools, func(e *entry.Tool) bool { return e.Name == name }) {
 			p.warnf("override is for tool %s, which does not exist", display.Name(name))
 		}
 	}
@@ -274,8 +278,8 @@ func (p *serverView) leaves() map[string]string {
 	leaf := make(map[string]string, len(p.index.tools))
 	used := make(map[string]bool, len(p.index.tools))
 	for _, e := range p.index.tools {
-		leaf[e.name] = e.name
-		used[e.name] = true
+		leaf[e.Name] = e.Name
+		used[e.Name] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.server.Aliases)) {
 		alias := p.server.Aliases[name]
@@ -286,7 +290,7 @@ func (p *serverView) leaves() map[string]string {
 		case alias == name:
 		case used[alias]:
 			p.warnf("tool %s keeps its name: its alias %s is taken", display.Name(name), display.Name(alias))
-		case (&entry{name: alias}).unfit() != "":
+		case entry.UnfitName(alias) != "":
 			p.warnf("tool %s keeps its name: its alias is unfit", display.Name(name))
 		default:
 			leaf[name] = alias
@@ -296,37 +300,38 @@ func (p *serverView) leaves() map[string]string {
 	return leaf
 }
 
-func (p *serverView) expose(e *entry, leaf string) *Tool {
+func (p *serverView) expose(e *entry.Tool, leaf string) *Tool {
 	s := p.server
 	t := &Tool{
-		Tool: search.Tool{Name: leaf, Server: s.Name, Upstream: e.name, Leaf: leaf, Terms: search.Terms(leaf)}, MaxOutputChars: s.MaxOutputChars, types: s.Types,
-		Title: e.title, Description: e.description, Raw: e.raw, typed: e.typed,
-		Input: e.check, InputSchema: e.input, OutputSchema: e.output, Annotations: e.annotations, Access: AccessOf(e.annotations), Class: ClassOf(e.annotations), OnlyTask: e.onlyTask,
+		Tool: search.Tool{Name: leaf, Server: s.Name, Upstream: e.Name, Leaf: leaf, Terms: search.Terms(leaf)}, MaxOutputChars: s.MaxOutputChars, types: s.Types,
+		Title: e.Title, Description: e.Description, Raw: e.Raw, typed: e.Typed,
+		Input: e.Check, InputSchema: e.Input, OutputSchema: e.Output, Annotations: e.Annotations, Access: e.Access, Class: e.Class, OnlyTask: e.OnlyTask,
 	}
-	if !s.Single {
-		t.Name = s.Name + "/" + leaf
+	if s.Single {
+		t.Direct = directname.Of("", leaf)
+	} else {
+		t.Name, t.Direct = s.Name+"/"+leaf, directname.Of(s.Name, leaf)
 	}
-	t.Direct = directName(s, leaf)
 	t.Guarded = s.Guard.Blocks()
-	if v, ok := p.unapproved[e.name]; ok {
+	if v, ok := p.unapproved[e.Name]; ok {
 		t.Unapproved = &v
 	}
-	hint, _ := wire.Text(wire.Get(e.annotations, "title"))
+	hint, _ := wire.Text(wire.Get(e.Annotations, "title"))
 	t.Summary = display.FirstLine(t.Description, t.Title, hint)
-	t.Override(s.Overrides[e.name])
+	t.Override(s.Overrides[e.Name])
 	return t
 }
 
 // overriddenEntries returns the entries with overrides applied, for searches.
-func (p *serverView) overriddenEntries() []*entry {
+func (p *serverView) overriddenEntries() []*entry.Tool {
 	out := slices.Clone(p.index.tools)
 	for i, e := range out {
-		if o, ok := p.server.Overrides[e.name]; ok {
+		if o, ok := p.server.Overrides[e.Name]; ok {
 			changed := *e
 			if o.Description != "" {
-				changed.description = o.Description
+				changed.Description = o.Description
 			}
-			changed.description += "\n" + o.Summary
+			changed.Description += "\n" + o.Summary
 			out[i] = &changed
 		}
 	}

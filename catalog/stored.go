@@ -74,7 +74,7 @@ func newStoredIndex(s *Stored) *index {
 		listing.Tools = s.ReadTools()
 		full := &index{listing: &listing, stored: s, prompts: x.prompts, resources: x.resources, templates: x.templates}
 		full.addTools()
-		full.warnings = append(full.warnings, x.warnings...)
+		full.read.Warnings = append(full.read.Warnings, x.read.Warnings...)
 		return full
 	})
 	return x

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/catalog/entry"
 	"github.com/dynmcp/dynmcp/internal/display"
 )
 
@@ -50,12 +51,12 @@ func (p *serverView) hasOnlyTasks() bool {
 
 // leaveOut reports whether a tool runs only as a task of a kind that the view's hosts do not
 // support, and records it.
-func (p *serverView) leaveOut(e *entry) bool {
+func (p *serverView) leaveOut(e *entry.Tool) bool {
 	offered := p.index.listing.Tasks
-	if !e.onlyTask || offered != NoTasks && offered == p.follows {
+	if !e.OnlyTask || offered != NoTasks && offered == p.follows {
 		return false
 	}
-	p.onlyTasks = append(p.onlyTasks, e.name)
+	p.onlyTasks = append(p.onlyTasks, e.Name)
 	return true
 }
 
@@ -64,12 +65,13 @@ func (p *serverView) warnOfTasks() {
 	if len(p.onlyTasks) == 0 {
 		return
 	}
-	names := make([]string, 0, maxNamed)
-	for _, name := range p.onlyTasks[:min(len(p.onlyTasks), maxNamed)] {
+	var names []string
+	for i, name := range p.onlyTasks {
+		if i == entry.MaxNamed {
+			names = append(names, "and more")
+			break
+		}
 		names = append(names, display.Name(name))
-	}
-	if len(p.onlyTasks) > maxNamed {
-		names = append(names, "and more")
 	}
 	p.warnf("left out for hosts without tasks, because they run only as tasks: %s", strings.Join(names, ", "))
 }

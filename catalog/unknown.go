@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/catalog/entry"
 	"github.com/dynmcp/dynmcp/catalog/search"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/nearest"
@@ -45,7 +46,7 @@ type spelling struct {
 }
 
 func newSpelling(name string) spelling {
-	name = strings.ToLower(display.Prefix(name, maxName))
+	name = strings.ToLower(display.Prefix(name, entry.MaxName))
 	leaf := name[strings.LastIndexByte(name, '/')+1:]
 	return spelling{[]rune(name), []rune(leaf), search.Terms(leaf)}
 }
@@ -54,28 +55,14 @@ func newSpelling(name string) spelling {
 // An equal name scores 1. The right server adds a little.
 func (s spelling) like(t *Tool) float64 {
 	score := max(
-		Closeness(s.full, t.Name),
-		0.95*Closeness(s.leaf, t.Leaf),
+		nearest.Closeness(s.full, t.Name),
+		0.95*nearest.Closeness(s.leaf, t.Leaf),
 		0.9*overlap(s.words, t.Terms),
 	)
 	if strings.HasPrefix(string(s.full), strings.ToLower(t.Server)+"/") {
 		score *= 1.05
 	}
 	return score
-}
-
-// Closeness is 1 for equal names, less for each edit, and 0 for names of very different
-// length.
-func Closeness(a []rune, name string) float64 {
-	if len(name) < len(a)/2 {
-		return 0
-	}
-	b := []rune(strings.ToLower(name))
-	longest := max(len(a), len(b))
-	if longest == 0 || min(len(a), len(b))*2 < longest {
-		return 0
-	}
-	return 1 - float64(nearest.Distance(a, b))/float64(longest)
 }
 
 // overlap is the share of words that two names have in common.
@@ -159,8 +146,8 @@ func (v *View) WhyHidden(name string) string {
 		if !mine || p.index == nil {
 			continue
 		}
-		if h, ok := p.index.hidden[upstream]; ok && NewFilter(p.server.Filter).Passes(upstream, AccessOf(h.entry.annotations)) {
-			return h.why
+		if h, ok := p.index.hidden[upstream]; ok && p.filter.Passes(upstream, h.Tool.Access) {
+			return h.Why
 		}
 		if why := p.whyNoTask(upstream); why != "" {
 			return why

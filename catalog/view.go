@@ -10,6 +10,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/catalog/search"
 	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
@@ -199,7 +200,7 @@ const useTool = "use_tool"
 
 // UseTools are the tools that use_tool is split into, by the access of the tools that each
 // calls. Each also calls tools with less access.
-var UseTools = [...]string{Destructive: "use_tool_destructive", Write: "use_tool_write", ReadOnly: "use_tool_readonly"}
+var UseTools = [...]string{toolglob.Destructive: "use_tool_destructive", toolglob.Write: "use_tool_write", toolglob.ReadOnly: "use_tool_readonly"}
 
 // Split returns the views with the texts for hosts that see [UseTools]. Each call returns the
 // same views.
@@ -259,7 +260,7 @@ func (v Texts) useTools(text string) string {
 }
 
 // UseTool returns the name of our tool that calls tools with this access.
-func (v *View) UseTool(may Access) string {
+func (v *View) UseTool(may toolglob.Access) string {
 	if !v.split {
 		return useTool
 	}

@@ -65,3 +65,17 @@ func Distance(a, b []rune) int {
 	}
 	return prev[len(b)]
 }
+
+// Closeness is 1 for equal names, less for each edit, and 0 for names of very different
+// length.
+func Closeness(a []rune, name string) float64 {
+	if len(name) < len(a)/2 {
+		return 0
+	}
+	b := []rune(strings.ToLower(name))
+	longest := max(len(a), len(b))
+	if longest == 0 || min(len(a), len(b))*2 < longest {
+		return 0
+	}
+	return 1 - float64(Distance(a, b))/float64(longest)
+}

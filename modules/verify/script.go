@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
@@ -333,7 +333,7 @@ func (p *plan) addCalls(entry []byte, may mayCall) {
 	}
 	add(tools, "", arguments)
 	// A number may be a count, so only few read-only tools are called with a big one.
-	if big := bigNumbers(schema, arguments); big != nil && p.big < maxBig && catalog.AccessOf(wire.Get(entry, "annotations")) == catalog.ReadOnly {
+	if big := bigNumbers(schema, arguments); big != nil && p.big < maxBig && toolglob.AccessOf(wire.Get(entry, "annotations")) == toolglob.ReadOnly {
 		p.big++
 		add(bigNumber, "", big)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
@@ -20,6 +19,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/policy"
+	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/modules/verify/probe"
 	"github.com/dynmcp/dynmcp/schema"
@@ -252,13 +252,13 @@ type mayCall func(tool, arguments []byte) bool
 // mayCall returns a function that permits read-only tools, or all with --call, except those
 // that the config hides or refuses.
 func (v *verifier) mayCall(s schema.Server) mayCall {
-	filter := catalog.NewFilter(s.ToolFilter)
+	filter := toolglob.NewFilter(s.ToolFilter)
 	return func(tool, arguments []byte) bool {
-		access, name := catalog.AccessOf(wire.Get(tool, "annotations")), textOf(wire.Get(tool, "name"))
-		if access != catalog.ReadOnly && !v.call || !filter.Passes(name, access) {
+		access, name := toolglob.AccessOf(wire.Get(tool, "annotations")), textOf(wire.Get(tool, "name"))
+		if access != toolglob.ReadOnly && !v.call || !filter.Passes(name, access) {
 			return false
 		}
-		call := policy.Call{Server: s.Name, Tool: name, Class: catalog.ClassOf(wire.Get(tool, "annotations")), Surface: schema.ExposeDirect, Arguments: arguments}
+		call := policy.Call{Server: s.Name, Tool: name, Class: toolglob.ClassOf(wire.Get(tool, "annotations")), Surface: schema.ExposeDirect, Arguments: arguments}
 		return v.rules.Judge(&call).Do == schema.PolicyAllow
 	}
 }

@@ -93,7 +93,7 @@ func (c *Call) forPolicy() (_ *policy.Call, shown string) {
 		of.Server, of.Tool, of.Class = t.Server, t.Upstream, t.Class
 		return of, t.Name
 	}
-	of.Server, of.Tool, of.Class = c.Wrapped.Server.Name, c.Name, toolglob.Classes[catalog.Destructive]
+	of.Server, of.Tool, of.Class = c.Wrapped.Server.Name, c.Name, toolglob.Classes[toolglob.Destructive]
 	return of, c.Name
 }
 

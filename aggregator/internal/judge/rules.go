@@ -168,7 +168,7 @@ func unchanged(e *Env, s sending) error {
 		return Text(e.Served.UnknownTool(s.Scope, t.Name))
 	case !ok:
 		return transports.InvalidParams("%s", s.Scope.Surface().NotShown(s.Scope.Plain(), t.Direct))
-	case mode == schema.OnChangeIgnore || shown == nil || now.Same(shown):
+	case mode == schema.OnChangeIgnore || shown == nil || meanTheSame(now, shown):
 		return nil
 	}
 	return s.changed(now, shown, mode)
@@ -181,7 +181,7 @@ func (s sending) changed(now, shown *catalog.Tool, mode string) error {
 		Upstream: now.Server, Code: transports.CodeChanged, Outcome: transports.NotSent,
 		Cause:   fmt.Errorf("the definition of %s has changed since it was shown", now.Name),
 		Hint:    "see that the input fits the definition below, then call again",
-		Details: now.Changes(shown),
+		Details: changes(now, shown),
 	}
 	if mode != schema.OnChangeBlock {
 		s.Shown.Add(now)

@@ -8,6 +8,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/catalog/directname"
 )
 
 // A kind holds everything besides the catalogue that determines a session's list of tools.
@@ -23,7 +24,7 @@ type kind struct {
 
 func (s Scope) kind() kind {
 	set, p := s.set(), s.HostProfile()
-	k := kind{server: s.Server, profile: s.ProfileName, treeOnly: s.TreeOnly, searches: set.Searches(p), split: set.Splits(p), longest: catalog.MaxDirect, able: s.Able(), hides: s.env.Fleet.Run.Hider(s.Session)}
+	k := kind{server: s.Server, profile: s.ProfileName, treeOnly: s.TreeOnly, searches: set.Searches(p), split: set.Splits(p), longest: directname.Max, able: s.Able(), hides: s.env.Fleet.Run.Hider(s.Session)}
 	if s.Surface().Direct || len(set.Config.Pin) > 0 {
 		k.longest = p.Longest()
 	}

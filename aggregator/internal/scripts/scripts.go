@@ -25,10 +25,10 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 	surfacescript "github.com/dynmcp/dynmcp/aggregator/internal/surface/script"
 	"github.com/dynmcp/dynmcp/aggregator/internal/work"
-	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/membudget"
 	"github.com/dynmcp/dynmcp/internal/script"
 	"github.com/dynmcp/dynmcp/internal/script/engine"
+	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
@@ -93,7 +93,7 @@ type Run struct {
 	env     *Env
 	session *sessions.Session // of the first request
 	limits  schema.Scripts
-	allowed catalog.Filter
+	allowed toolglob.Filter
 	cancel  context.CancelFunc
 	made    chan struct{} // holds a token after a call has ended that the host was not told about
 

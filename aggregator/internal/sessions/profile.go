@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/catalog/directname"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -26,7 +26,7 @@ type Profile struct {
 	// split for it.
 	AsksByTool bool
 	// maxName is the longest name of a tool for the host, including prefix, which the host
-	// adds if its config calls the server dynmcp, as install does; 0 is MaxDirect. With longer
+	// adds if its config calls the server dynmcp, as install does; 0 is directname.Max. With longer
 	// names hosts lose the tool or all tools, or cut the names.
 	maxName int
 	prefix  string
@@ -39,7 +39,7 @@ type Profile struct {
 
 // Longest returns the longest name of a tool that the host may be shown.
 func (p *Profile) Longest() int {
-	return cmp.Or(p.maxName, catalog.MaxDirect) - len(p.prefix)
+	return cmp.Or(p.maxName, directname.Max) - len(p.prefix)
 }
 
 // hostProfiles are the known hosts, by their names in the config's key "host".

@@ -15,6 +15,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/results"
 	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/catalog/directname"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -84,7 +85,7 @@ func (s *Surface) Tool(rawName json.RawMessage, short bool) *Tool {
 	i := slices.IndexFunc(s.Tools, func(t Tool) bool { return t.Name != "" && wire.EqualString(rawName, t.Name) })
 	if i < 0 && short {
 		name, _ := wire.Text(rawName)
-		i = slices.IndexFunc(s.Tools, func(t Tool) bool { return catalog.IsShort(name, t.Name) })
+		i = slices.IndexFunc(s.Tools, func(t Tool) bool { return directname.IsShort(name, t.Name) })
 	}
 	if i < 0 {
 		return nil

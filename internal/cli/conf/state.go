@@ -12,6 +12,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/packages"
 	"github.com/dynmcp/dynmcp/internal/policy"
+	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -90,15 +91,15 @@ func Count(s schema.Server, stored *catalog.Stored, hidden *policy.Hidden) (tool
 	if stored.ReadTools == nil || len(s.ToolFilter) == 0 && !hides {
 		return stored.Count, 0
 	}
-	pass := catalog.NewFilter(s.ToolFilter)
+	pass := toolglob.NewFilter(s.ToolFilter)
 	for _, raw := range stored.ReadTools() {
 		name, _ := wire.Text(wire.Get(raw, "name"))
 		annotations := wire.Get(raw, "annotations")
-		if !pass.Passes(name, catalog.AccessOf(annotations)) {
+		if !pass.Passes(name, toolglob.AccessOf(annotations)) {
 			continue
 		}
 		tools++
-		if hides && hidden.Hides(s.Name, name, catalog.ClassOf(annotations)) {
+		if hides && hidden.Hides(s.Name, name, toolglob.ClassOf(annotations)) {
 			denied++
 		}
 	}

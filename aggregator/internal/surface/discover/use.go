@@ -8,6 +8,8 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/catalog/directname"
+	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -27,12 +29,12 @@ var useArguments = surface.CallArguments{Tool: "tool_name", Input: "tool_input",
 // The description of the first lists the servers that do not fit that of discover_tool.
 func useTools(cfg *schema.Config) []surface.Tool {
 	if cfg.UseTool != schema.UseToolSplit {
-		return []surface.Tool{useTool("use_tool", catalog.Destructive, ".", "", cfg)}
+		return []surface.Tool{useTool("use_tool", toolglob.Destructive, ".", "", cfg)}
 	}
 	return []surface.Tool{
-		useTool(catalog.UseTools[catalog.ReadOnly], catalog.ReadOnly, " and only reads: discover_tool shows through which of three each is called.", `{"title":"Call a tool that only reads","readOnlyHint":true}`, cfg),
-		useTool(catalog.UseTools[catalog.Write], catalog.Write, " and changes things, but destroys nothing.", `{"title":"Call a tool that changes things","readOnlyHint":false,"destructiveHint":false}`, cfg),
-		useTool(catalog.UseTools[catalog.Destructive], catalog.Destructive, ", whatever it may do: those that do not say count as destructive.", `{"title":"Call a tool that may destroy things","readOnlyHint":false,"destructiveHint":true}`, cfg),
+		useTool(catalog.UseTools[toolglob.ReadOnly], toolglob.ReadOnly, " and only reads: discover_tool shows through which of three each is called.", `{"title":"Call a tool that only reads","readOnlyHint":true}`, cfg),
+		useTool(catalog.UseTools[toolglob.Write], toolglob.Write, " and changes things, but destroys nothing.", `{"title":"Call a tool that changes things","readOnlyHint":false,"destructiveHint":false}`, cfg),
+		useTool(catalog.UseTools[toolglob.Destructive], toolglob.Destructive, ", whatever it may do: those that do not say count as destructive.", `{"title":"Call a tool that may destroy things","readOnlyHint":false,"destructiveHint":true}`, cfg),
 	}
 }
 
@@ -44,12 +46,12 @@ func usedBy(cfg *schema.Config, t *catalog.Tool) string {
 	return catalog.UseTools[t.Access]
 }
 
-func useTool(name string, most catalog.Access, says, annotations string, cfg *schema.Config) surface.Tool {
+func useTool(name string, most toolglob.Access, says, annotations string, cfg *schema.Config) surface.Tool {
 	return surface.Tool{
 		Name: name,
 		Definitions: func(v *catalog.View, _ int) []json.RawMessage {
 			description := useDescription + says
-			if name == v.UseTool(catalog.ReadOnly) {
+			if name == v.UseTool(toolglob.ReadOnly) {
 				description = v.Texts().DescribeRest(description, cfg.Catalog.MaxChars)
 			}
 			return []json.RawMessage{surface.Define(name, description, useInput, annotations)}
@@ -65,7 +67,7 @@ func useTool(name string, most catalog.Access, says, annotations string, cfg *sc
 type way struct {
 	surface.AnyTool
 	name string
-	most catalog.Access
+	most toolglob.Access
 }
 
 func (w way) Reject(t *catalog.Tool) string {
@@ -108,7 +110,7 @@ func pinned(cfg *schema.Config) []surface.Tool {
 	for _, pin := range cfg.Pin {
 		server, leaf, _ := strings.Cut(pin, "/")
 		tools = append(tools, surface.Tool{
-			Name: catalog.DirectName(server, leaf),
+			Name: directname.Of(server, leaf),
 			Definitions: func(v *catalog.View, longest int) []json.RawMessage {
 				if t, ok := v.Tool(pin); ok {
 					return []json.RawMessage{t.DirectDefinition(longest)}

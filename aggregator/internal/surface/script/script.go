@@ -13,6 +13,7 @@ import (
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -34,11 +35,11 @@ func New(cfg *schema.Config) surface.Surface {
 }
 
 // Allowed returns the filter of the tools that scripts may call. Without patterns it allows none.
-func Allowed(patterns []string) catalog.Filter {
+func Allowed(patterns []string) toolglob.Filter {
 	if len(patterns) == 0 {
 		patterns = []string{"!*"}
 	}
-	return catalog.NewFilter(patterns)
+	return toolglob.NewFilter(patterns)
 }
 
 const (
@@ -62,7 +63,7 @@ const (
 	maxExample  = 130
 )
 
-func describe(v *catalog.View, patterns []string, allowed catalog.Filter) string {
+func describe(v *catalog.View, patterns []string, allowed toolglob.Filter) string {
 	return fmt.Sprintf(description, display.Cut(display.Fold(cmp.Or(strings.Join(patterns, ", "), "nothing")), maxPatterns), example(v, allowed))
 }
 
@@ -71,10 +72,10 @@ const maxTools = 500
 
 // example returns a script that works with the present servers: it calls a read-only tool without
 // required arguments, or searches.
-func example(v *catalog.View, allowed catalog.Filter) string {
+func example(v *catalog.View, allowed toolglob.Filter) string {
 	all := v.Tools()
 	for _, t := range all[:min(len(all), maxTools)] {
-		if t.Access != catalog.ReadOnly || t.OnlyTask || !allowed.Passes(t.Server+"/"+t.Upstream, t.Access) || required(t) {
+		if t.Access != toolglob.ReadOnly || t.OnlyTask || !allowed.Passes(t.Server+"/"+t.Upstream, t.Access) || required(t) {
 			continue
 		}
 		text := fmt.Sprintf("const r = await tools%s%s({}); return JSON.stringify(r).slice(0, 200)", member(t.Server), member(t.Name[strings.IndexByte(t.Name, '/')+1:]))

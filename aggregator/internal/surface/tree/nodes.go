@@ -8,6 +8,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/results"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -29,7 +30,7 @@ type Mount struct {
 	Overrides map[string]schema.ToolOverride
 	Aliases   map[string]string
 
-	pass catalog.Filter
+	pass toolglob.Filter
 }
 
 // A Tree shows a view as nodes, with tools as their leaves. The path of a tool is that of its
@@ -52,7 +53,7 @@ func newTree(root *Node) *Tree {
 func (t *Tree) add(n *Node) {
 	t.nodes[n.Path] = n
 	if n.Mount != nil {
-		n.Mount.pass = catalog.NewFilter(n.Mount.Filter)
+		n.Mount.pass = toolglob.NewFilter(n.Mount.Filter)
 	}
 	for _, child := range n.Children {
 		t.add(child)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/internal/nearest"
+	"github.com/dynmcp/dynmcp/internal/toolglob"
 )
 
 // Bounds of answers.
@@ -167,7 +169,7 @@ func (t *Tree) Unknown(v *catalog.View, path string) string {
 	b.WriteString(". Below it:\n")
 	slices.SortStableFunc(entries, func(x, y treeEntry) int { // similar spellings first
 		asked := []rune(strings.ToLower(path))
-		return cmp.Compare(catalog.Closeness(asked, y.Path), catalog.Closeness(asked, x.Path))
+		return cmp.Compare(nearest.Closeness(asked, y.Path), nearest.Closeness(asked, x.Path))
 	})
 	for _, e := range entries[:min(len(entries), nearestShown)] {
 		fmt.Fprintf(&b, "- %s (%s)\n", e.Path, e.Type)
@@ -186,7 +188,7 @@ func (t *Tree) whyHidden(v *catalog.View, path string) string {
 			continue
 		}
 		name := strings.TrimPrefix(strings.TrimPrefix(path, above), "/")
-		if !n.Mount.pass.Passes(name, catalog.Destructive) { // for a tool that is not offered, no better reason is known
+		if !n.Mount.pass.Passes(name, toolglob.Destructive) { // for a tool that is not offered, no better reason is known
 			continue
 		}
 		if _, single := v.Single(); !single {

@@ -142,7 +142,7 @@ func judgedTool(ctx context.Context, t *selfhost.Target, name string, call *poli
 	tool, ok := h.View().Tool(name)
 	if !ok {
 		t.ErrOut.Say("%s is not known: it counts as destructive, and no schema says what its arguments are", display.Name(name))
-		call.Server, call.Tool, call.Class = server, strings.TrimPrefix(name, server+"/"), toolglob.Classes[catalog.Destructive]
+		call.Server, call.Tool, call.Class = server, strings.TrimPrefix(name, server+"/"), toolglob.Classes[toolglob.Destructive]
 		return &catalog.Tool{}, nil
 	}
 	call.Server, call.Tool, call.Class = tool.Server, tool.Upstream, tool.Class

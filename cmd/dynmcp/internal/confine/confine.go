@@ -14,11 +14,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/internal/policy"
 	"github.com/dynmcp/dynmcp/internal/sandbox"
+	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/upstream"
@@ -66,12 +66,12 @@ func (call *toolCall) allowed(s schema.Server, rules *policy.Rules, tools []json
 			annotations = wire.Get(tool, "annotations")
 		}
 	}
-	access := catalog.AccessOf(annotations)
-	if !catalog.NewFilter(s.ToolFilter).Passes(call.Tool, access) {
+	access := toolglob.AccessOf(annotations)
+	if !toolglob.NewFilter(s.ToolFilter).Passes(call.Tool, access) {
 		return hint.With(fmt.Errorf("%s: the tool_filter of %s leaves it out", call.Tool, s.Name), "do without it, or change the tool_filter")
 	}
 	verdict := rules.Judge(&policy.Call{
-		Server: s.Name, Tool: call.Tool, Class: catalog.ClassOf(annotations), Host: "dynmcp", Surface: schema.ExposeDiscover, Arguments: call.Arguments,
+		Server: s.Name, Tool: call.Tool, Class: toolglob.ClassOf(annotations), Host: "dynmcp", Surface: schema.ExposeDiscover, Arguments: call.Arguments,
 	})
 	if verdict.Do == schema.PolicyAllow {
 		return nil

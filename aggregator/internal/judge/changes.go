@@ -1,4 +1,4 @@
-package catalog
+package judge
 
 import (
 	"bytes"
@@ -9,13 +9,14 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 
+	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/display"
 )
 
-// Same reports whether two definitions of a tool mean the same. White space, the order of
+// meanTheSame reports whether two definitions of a tool mean the same. White space, the order of
 // members, icons and _meta do not count.
-func (t *Tool) Same(other *Tool) bool {
-	return t == other || bytes.Equal(t.Raw, other.Raw) || reflect.DeepEqual(meaning(t.Raw), meaning(other.Raw))
+func meanTheSame(now, before *catalog.Tool) bool {
+	return now == before || bytes.Equal(now.Raw, before.Raw) || reflect.DeepEqual(meaning(now.Raw), meaning(before.Raw))
 }
 
 func meaning(raw json.RawMessage) map[string]any {
@@ -28,31 +29,31 @@ func meaning(raw json.RawMessage) map[string]any {
 	return members
 }
 
-// Limits of Changes, in bytes.
+// Limits of what changes returns, in bytes.
 const (
 	maxDiff    = 6 << 10
 	mostSchema = 8 << 10
 )
 
-// Changes returns how a tool's definition differs from an earlier one, and its current input
+// changes returns how a tool's definition differs from an earlier one, and its current input
 // schema.
-func (t *Tool) Changes(before *Tool) string {
-	_, lines, _ := strings.Cut(string(diff.Diff("before", []byte(before.laidOut()), "now", []byte(t.laidOut()))), "+++ now\n")
+func changes(now, before *catalog.Tool) string {
+	_, lines, _ := strings.Cut(string(diff.Diff("before", []byte(layOut(before)), "now", []byte(layOut(now)))), "+++ now\n")
 	if len(lines) > maxDiff {
 		lines = lines[:strings.LastIndexByte(lines[:maxDiff], '\n')+1] + "[and more]\n"
 	}
 	s := "What has changed:\n" + lines
 	switch {
-	case len(t.InputSchema) > mostSchema:
-		s += fmt.Sprintf("\nIts input schema is long: discover_tool {\"tool_name\": %s} shows it.", display.Quote(t.Name))
-	case t.InputSchema != nil:
-		s += "\nInput Schema:\n" + display.JSON(t.InputSchema)
+	case len(now.InputSchema) > mostSchema:
+		s += fmt.Sprintf("\nIts input schema is long: discover_tool {\"tool_name\": %s} shows it.", display.Quote(now.Name))
+	case now.InputSchema != nil:
+		s += "\nInput Schema:\n" + display.JSON(now.InputSchema)
 	}
 	return strings.TrimSuffix(s, "\n")
 }
 
-// laidOut returns the definition on many lines, for a comparison by lines.
-func (t *Tool) laidOut() string {
+// layOut returns the definition on many lines, for a comparison by lines.
+func layOut(t *catalog.Tool) string {
 	var b strings.Builder
 	if title := display.Fold(t.Title); title != "" {
 		fmt.Fprintf(&b, "Title: %s\n", title)

@@ -1,17 +1,14 @@
-package catalog
+package toolglob
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // A Filter selects tools by the patterns of a config. With any positive pattern only matches
 // pass; a tool that matches a "!" pattern never does. The order of patterns does not matter.
-// serverView.addTools applies it, and hosts can list and call only the tools of a view.
 type Filter struct{ allow, deny []matcher }
 
 // A matcher reports whether a pattern matches a tool, by its upstream name and its access.
@@ -38,15 +35,18 @@ func (f Filter) Passes(name string, may Access) bool {
 
 // newMatcher reads a pattern without its "!": a class of tools, or a glob.
 func newMatcher(pattern string) matcher {
-	if i := slices.Index(toolglob.Classes, pattern); i >= 0 {
+	if i := slices.Index(Classes, pattern); i >= 0 {
 		return func(_ string, may Access) bool { return may == Access(i) }
 	}
-	g := glob(pattern)
+	g, err := Compile(pattern)
+	if err != nil {
+		panic(err) // patterns of a config were checked with Compile
+	}
 	return func(name string, _ Access) bool { return g.MatchString(name) }
 }
 
 // Access is what a call of a tool may do according to the server, which is not to be trusted.
-// The order is that of toolglob.Classes.
+// The order is that of Classes.
 type Access int
 
 const (
@@ -71,19 +71,10 @@ func AccessOf(annotations []byte) Access {
 }
 
 // ClassOf returns the class of a tool for the rules of a policy: that of its Access, or
-// toolglob.Declared if the server says itself that the tool is destructive.
+// Declared if the server says itself that the tool is destructive.
 func ClassOf(annotations []byte) string {
 	if string(wire.Get(annotations, "destructiveHint")) == "true" {
-		return toolglob.Declared
+		return Declared
 	}
-	return toolglob.Classes[AccessOf(annotations)]
-}
-
-// glob compiles a pattern of a config, which was checked with the same function.
-func glob(pattern string) *regexp.Regexp {
-	g, err := toolglob.Compile(pattern)
-	if err != nil {
-		panic(err)
-	}
-	return g
+	return Classes[AccessOf(annotations)]
 }
