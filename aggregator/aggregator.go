@@ -30,8 +30,8 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/work"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/event"
-	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/membudget"
+	"github.com/dynmcp/dynmcp/internal/records"
 	"github.com/dynmcp/dynmcp/internal/redact"
 	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/internal/tap"
@@ -69,7 +69,7 @@ type Options struct {
 	LockChanged <-chan struct{}
 	// Listings keeps the listings of a cluster: what one replica has listed, all know. Nil
 	// uses StoreDir.
-	Listings kv.Bucket
+	Listings records.Bucket
 	// Cluster says what runs elsewhere; nil runs everything here.
 	Cluster Cluster
 	// Keys seal the states that hosts bring back; nil uses a random key, which ends with the
@@ -77,7 +77,7 @@ type Options struct {
 	Keys    *seal.Keys
 	Replica string
 	// Tasks records the users of tasks for all replicas; nil keeps them in this process.
-	Tasks kv.Bucket
+	Tasks records.Bucket
 	// Reserved keeps the causes of failures out of what all hosts read, such as the
 	// catalogue: they may be about another user.
 	Reserved bool
@@ -310,7 +310,7 @@ func (a *Aggregator) Apply(cfg *schema.Config) error {
 }
 
 // CheckTask returns an error if the keys cannot open a record of Options.Tasks.
-func CheckTask(keys *seal.Keys, e kv.Entry) error { return taskowner.Check(keys, e) }
+func CheckTask(keys *seal.Keys, e records.Record) error { return taskowner.Check(keys, e) }
 
 // A Placement says where a server runs, for one connection to it.
 type Placement = remote.Placement

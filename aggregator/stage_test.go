@@ -18,10 +18,10 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/kv/memkv"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/pins"
+	"github.com/dynmcp/dynmcp/internal/records"
 	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
@@ -514,15 +514,17 @@ func greased(text string) string {
 
 // A failing bucket refuses the first three records.
 type failing struct {
-	kv.Bucket
+	records.Bucket
 	puts *atomic.Int32
 }
 
-func (b failing) WithTTL(ttl time.Duration) kv.Bucket { return failing{b.Bucket.WithTTL(ttl), b.puts} }
+func (b failing) WithTTL(ttl time.Duration) records.Bucket {
+	return failing{b.Bucket.WithTTL(ttl), b.puts}
+}
 
 func (b failing) Put(ctx context.Context, key string, value []byte) (uint64, error) {
 	if b.puts.Add(1) <= 3 {
-		return 0, kv.ErrUnavailable
+		return 0, records.ErrUnavailable
 	}
 	return b.Bucket.Put(ctx, key, value)
 }

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/bench/internal/programs"
-	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/kv/natskv"
+	"github.com/dynmcp/dynmcp/internal/records"
 )
 
 // other is the version of the other replicas.
@@ -156,7 +156,7 @@ func (c *cluster) haunt() (end func(), err error) {
 	return func() { close(stop); beating.Wait(); store.Close() }, nil
 }
 
-func (c *cluster) beat(bucket kv.Bucket, revision uint64, record func(beat int) []byte, stop chan struct{}) {
+func (c *cluster) beat(bucket records.Bucket, revision uint64, record func(beat int) []byte, stop chan struct{}) {
 	for beat := 1; ; beat++ {
 		select {
 		case <-stop:

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/kv/natskv"
+	"github.com/dynmcp/dynmcp/internal/records"
 )
 
 // shown lists the cluster with both programs, and counts in passed which replicas use servers of
@@ -54,13 +54,13 @@ func (u *upgrade) look() error {
 	if err != nil {
 		return err
 	}
-	records, err := kv.List(ctx, bucket, "")
+	list, err := records.List(ctx, bucket, "")
 	if err != nil {
 		return err
 	}
 	fields := map[string]map[string]any{} // of records, by key
 	program := map[string]string{}        // of members, by ID
-	for key, e := range records {
+	for key, e := range list {
 		var of map[string]any
 		if err := json.Unmarshal(e.Value, &of); err != nil {
 			return fmt.Errorf("%s: %w", key, err)

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/internal/cluster"
-	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/kv/memkv"
+	"github.com/dynmcp/dynmcp/internal/records"
 )
 
 // traffic counts the requests of replicas to the shared state, and its notifications.
@@ -29,16 +29,16 @@ type counted struct {
 }
 
 type countedBucket struct {
-	kv.Bucket
+	records.Bucket
 	*traffic
 }
 
-func (c counted) Bucket(ctx context.Context, name string) (kv.Bucket, error) {
+func (c counted) Bucket(ctx context.Context, name string) (records.Bucket, error) {
 	b, err := c.Connection.Bucket(ctx, name)
 	return countedBucket{b, c.traffic}, err
 }
 
-func (b countedBucket) Get(ctx context.Context, key string) (kv.Entry, error) {
+func (b countedBucket) Get(ctx context.Context, key string) (records.Record, error) {
 	b.reads.Add(1)
 	return b.Bucket.Get(ctx, key)
 }
@@ -63,8 +63,8 @@ func (b countedBucket) wrote(key string, value []byte) {
 	b.written.Add(int64(len(key) + len(value)))
 }
 
-func (b countedBucket) Watch(ctx context.Context, prefix string, changed func(kv.Entry), ready func()) error {
-	return b.Bucket.Watch(ctx, prefix, func(e kv.Entry) {
+func (b countedBucket) Watch(ctx context.Context, prefix string, changed func(records.Record), ready func()) error {
+	return b.Bucket.Watch(ctx, prefix, func(e records.Record) {
 		b.told.Add(1)
 		b.toldBytes.Add(int64(len(e.Key) + len(e.Value)))
 		changed(e)
@@ -195,7 +195,7 @@ func (s *simulated) fail() ([]loss, error) {
 	for i, name := range names {
 		taking.Go(func() {
 			taken, err := s.hold(s.replicas[s.any()], name) // as if the next call arrived there
-			for errors.Is(err, kv.ErrUnavailable) {
+			for errors.Is(err, records.ErrUnavailable) {
 				taken, err = s.hold(s.replicas[s.any()], name) // that replica has failed in the meantime
 			}
 			s.mu.Lock()

@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/catalog"
-	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/records"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
 // A bucket has a record for each listing, in the format of a file.
 type bucket struct {
-	kv.Bucket
+	records.Bucket
 
 	mu   sync.Mutex
 	seen map[string]uint64 // key → newest revision read or written here
@@ -22,7 +22,7 @@ type bucket struct {
 
 // Shared returns the store of the replicas that share a bucket. It is nil, which stores
 // nothing, if the config disables the store.
-func Shared(cfg *schema.Config, shared kv.Bucket) *Listings {
+func Shared(cfg *schema.Config, shared records.Bucket) *Listings {
 	if off := cfg.Catalog.Dir; cfg.SingleWrap || off != nil && *off == "" {
 		return nil
 	}
@@ -35,7 +35,7 @@ func (b *bucket) Check() error { return nil }
 
 func (b *bucket) read(server schema.Server) ([]byte, func(), error) {
 	e, err := b.Get(context.Background(), Key(server))
-	if errors.Is(err, kv.ErrNotFound) {
+	if errors.Is(err, records.ErrNotFound) {
 		err = fs.ErrNotExist
 	}
 	return e.Value, func() {
@@ -84,7 +84,7 @@ func (s *Listings) Watch(ctx context.Context, listed func(key string, stored *ca
 	if !ok {
 		return nil
 	}
-	return b.Watch(ctx, "", func(e kv.Entry) {
+	return b.Watch(ctx, "", func(e records.Record) {
 		if e.Value == nil || !b.note(e.Key, e.Revision) {
 			return
 		}
@@ -95,7 +95,7 @@ func (s *Listings) Watch(ctx context.Context, listed func(key string, stored *ca
 
 // Check returns an error if a record of a bucket is not a listing. Formats of newer and older
 // versions are accepted.
-func Check(e kv.Entry) error {
+func Check(e records.Record) error {
 	_, err := decode(e.Value)
 	if errors.Is(err, errNewer) || errors.Is(err, errOlder) {
 		return nil

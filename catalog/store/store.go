@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/catalog"
-	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/records"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -137,7 +137,7 @@ func (s *Listings) Keep(server schema.Server, l *catalog.Listing) error {
 		if stored != nil {
 			l = withoutGaps(l, stored)
 		}
-	case errors.Is(err, kv.ErrUnavailable):
+	case errors.Is(err, records.ErrUnavailable):
 		return err
 	}
 	text, err := encode(server.Name, l)

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/kv/natskv"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/records"
 )
 
 // Damaged records of every kind do not stop calls. They are named, and replicas repair those
@@ -40,13 +40,13 @@ func brokenRecordsStopNothing(c *testCluster) {
 	}
 	defer store.Close()
 	// Records that nothing here makes are filled with junk.
-	records := map[string][]string{"state": {"lease/idle"}, "config": nil, "catalog": nil, "tasks": {"one.dGFzaw"}, "logins": {"login/0", "lock/0"}}
-	buckets := map[string]kv.Bucket{}
-	for name := range records {
+	damaged := map[string][]string{"state": {"lease/idle"}, "config": nil, "catalog": nil, "tasks": {"one.dGFzaw"}, "logins": {"login/0", "lock/0"}}
+	buckets := map[string]records.Bucket{}
+	for name := range damaged {
 		if buckets[name], err = store.Bucket(c.t.Context(), name); err != nil {
 			c.t.Fatal(err)
 		}
-		list, err := kv.List(c.t.Context(), buckets[name], "")
+		list, err := records.List(c.t.Context(), buckets[name], "")
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -54,7 +54,7 @@ func brokenRecordsStopNothing(c *testCluster) {
 			if name == "config" && key != "current" {
 				continue // an older version to go on with
 			}
-			records[name] = append(records[name], key)
+			damaged[name] = append(damaged[name], key)
 		}
 	}
 
@@ -70,7 +70,7 @@ func brokenRecordsStopNothing(c *testCluster) {
 		})
 	}
 	broken := 0
-	for name, keys := range records {
+	for name, keys := range damaged {
 		for _, key := range keys {
 			for bit := range 3 {
 				value := []byte("junk")
@@ -86,7 +86,7 @@ func brokenRecordsStopNothing(c *testCluster) {
 		}
 	}
 	if broken < 3*9 {
-		c.errorf("only %d records were broken: %v", broken, records)
+		c.errorf("only %d records were broken: %v", broken, damaged)
 	}
 
 	// Leases and members are repaired. The others are named until they are written again.
@@ -95,14 +95,14 @@ func brokenRecordsStopNothing(c *testCluster) {
 		shown, err = c.verb("--json")
 		return err != nil && strings.Contains(shown, `"broken"`) && !strings.Contains(shown, `"state/`)
 	})
-	for name, keys := range records {
+	for name, keys := range damaged {
 		for _, key := range keys {
 			if name != "state" && !strings.Contains(shown, fmt.Sprintf("%q", name+"/"+key)) {
 				c.errorf("%s/%s is not named: %s", name, key, shown)
 			}
 		}
 	}
-	for _, key := range slices.Concat(records["state"], []string{"current"}, records["catalog"]) {
+	for _, key := range slices.Concat(damaged["state"], []string{"current"}, damaged["catalog"]) {
 		if key != "lease/idle" && !strings.Contains(a.Stderr(), key) && !strings.Contains(b.Stderr(), key) {
 			c.errorf("no log names %s", key)
 		}
@@ -122,7 +122,7 @@ func brokenRecordsStopNothing(c *testCluster) {
 	if got := c.process(useStateless(d.statelessHost(), "one/pid", `{}`)); got != first {
 		c.errorf("at a new replica another process answers: %d, not %d", got, first)
 	}
-	for name, keys := range records {
+	for name, keys := range damaged {
 		for _, key := range keys {
 			if name == "tasks" || name == "logins" {
 				if err := buckets[name].Delete(c.t.Context(), key, 0); err != nil {

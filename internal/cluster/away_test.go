@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/kv/memkv"
+	"github.com/dynmcp/dynmcp/internal/records"
 )
 
 func TestAnElectionInTheStoreIsNotSeen(t *testing.T) {
@@ -68,7 +68,7 @@ func TestALongOutageOfTheStore(t *testing.T) {
 		}
 		l.Release()
 		time.Sleep(time.Hour)
-		if _, err := b.Take(t.Context(), "files"); !errors.Is(err, kv.ErrUnavailable) || !b.Degraded() {
+		if _, err := b.Take(t.Context(), "files"); !errors.Is(err, records.ErrUnavailable) || !b.Degraded() {
 			t.Errorf("got %v, degraded: %t", err, b.Degraded())
 		}
 		connA.Heal()
@@ -98,7 +98,7 @@ func TestTakeWaitsForTheStore(t *testing.T) {
 		conn.Cut()
 		time.Sleep(2 * Validity)
 		began := time.Now()
-		if _, err := a.Take(t.Context(), "git"); !errors.Is(err, kv.ErrUnavailable) {
+		if _, err := a.Take(t.Context(), "git"); !errors.Is(err, records.ErrUnavailable) {
 			t.Errorf("got %v", err)
 		}
 		if took := time.Since(began); took < Reconnect || took > Reconnect+HeartbeatInterval {
@@ -110,25 +110,25 @@ func TestTakeWaitsForTheStore(t *testing.T) {
 
 // unanswered is a bucket that makes changes, but whose answers are lost.
 type unanswered struct {
-	kv.Bucket
+	records.Bucket
 	on *atomic.Bool
 }
 
-func (b unanswered) wrap(bucket kv.Bucket) kv.Bucket { return unanswered{bucket, b.on} }
+func (b unanswered) wrap(bucket records.Bucket) records.Bucket { return unanswered{bucket, b.on} }
 
 func (b unanswered) Update(ctx context.Context, key string, value []byte, at uint64) (uint64, error) {
 	revision, err := b.Bucket.Update(ctx, key, value, at)
 	if b.on.Load() {
 		<-ctx.Done()
-		return 0, kv.ErrUnavailable
+		return 0, records.ErrUnavailable
 	}
 	return revision, err
 }
 
-func (b unanswered) Get(ctx context.Context, key string) (kv.Entry, error) {
+func (b unanswered) Get(ctx context.Context, key string) (records.Record, error) {
 	if b.on.Load() {
 		<-ctx.Done()
-		return kv.Entry{}, kv.ErrUnavailable
+		return records.Record{}, records.ErrUnavailable
 	}
 	return b.Bucket.Get(ctx, key)
 }

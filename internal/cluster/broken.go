@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/records"
 )
 
 // A record is broken if a bit of it was changed on a disk, or if no replica wrote it. doc.go
@@ -44,7 +44,7 @@ func (r *Replica) rewrite(ctx context.Context, h *held, at, epoch uint64) bool {
 // member reports that it has seen the revision, and would have repaired its own. It reads the
 // store, because the view may lack members.
 func (r *Replica) freeBroken(ctx context.Context, revision uint64) (bool, error) {
-	list, err := kv.List(ctx, r.bucket, memberPrefix)
+	list, err := records.List(ctx, r.bucket, memberPrefix)
 	if err != nil {
 		return false, err
 	}

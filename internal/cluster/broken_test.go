@@ -14,6 +14,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/kv/memkv"
+	"github.com/dynmcp/dynmcp/internal/records"
 )
 
 // breakRecord changes one bit of a record, or writes junk if there is no record.
@@ -147,14 +148,14 @@ func TestABrokenLeaseOfAReplicaThatIsAway(t *testing.T) {
 
 // A blindBucket hides the record of a member from the view, as a node of the store that lags does.
 type blindBucket struct {
-	kv.Bucket
+	records.Bucket
 	hidden string
 }
 
-func (b blindBucket) wrap(bucket kv.Bucket) kv.Bucket { return blindBucket{bucket, b.hidden} }
+func (b blindBucket) wrap(bucket records.Bucket) records.Bucket { return blindBucket{bucket, b.hidden} }
 
-func (b blindBucket) Watch(ctx context.Context, prefix string, changed func(kv.Entry), ready func()) error {
-	return b.Bucket.Watch(ctx, prefix, func(e kv.Entry) {
+func (b blindBucket) Watch(ctx context.Context, prefix string, changed func(records.Record), ready func()) error {
+	return b.Bucket.Watch(ctx, prefix, func(e records.Record) {
 		if prefix != "" || e.Key != b.hidden {
 			changed(e)
 		}
@@ -222,13 +223,13 @@ func TestABrokenRecordOfAMember(t *testing.T) {
 
 // A slowBucket delays the deletion of leases, and can make updates of members conflict.
 type slowBucket struct {
-	kv.Bucket
+	records.Bucket
 	late     time.Duration
 	conflict atomic.Bool // every update of a member's record conflicts
 	updates  atomic.Int64
 }
 
-func (b *slowBucket) wrap(bucket kv.Bucket) kv.Bucket {
+func (b *slowBucket) wrap(bucket records.Bucket) records.Bucket {
 	b.Bucket = bucket
 	return b
 }
@@ -237,7 +238,7 @@ func (b *slowBucket) Update(ctx context.Context, key string, value []byte, revis
 	if b.conflict.Load() && strings.HasPrefix(key, memberPrefix) {
 		b.updates.Add(1)
 		time.Sleep(200 * time.Microsecond)
-		return 0, kv.ErrConflict
+		return 0, records.ErrConflict
 	}
 	return b.Bucket.Update(ctx, key, value, revision)
 }

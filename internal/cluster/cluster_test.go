@@ -14,6 +14,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/kv/memkv"
+	"github.com/dynmcp/dynmcp/internal/records"
 )
 
 // bubbleClock is the clock of synctest; CLOCK_BOOTTIME is not in the bubble.
@@ -22,10 +23,10 @@ func bubbleClock() time.Duration { return time.Duration(time.Now().UnixNano()) }
 // wrapped is a connection to a store whose buckets are wrapped.
 type wrapped struct {
 	*memkv.Connection
-	wrap func(kv.Bucket) kv.Bucket
+	wrap func(records.Bucket) records.Bucket
 }
 
-func (s wrapped) Bucket(ctx context.Context, name string) (kv.Bucket, error) {
+func (s wrapped) Bucket(ctx context.Context, name string) (records.Bucket, error) {
 	b, err := s.Connection.Bucket(ctx, name)
 	return s.wrap(b), err
 }
@@ -234,7 +235,7 @@ func TestAReplicaCutOffFromTheStore(t *testing.T) {
 		if a.Valid() || !a.Degraded() || b.Degraded() {
 			t.Errorf("valid %t, degraded %t, the other %t", a.Valid(), a.Degraded(), b.Degraded())
 		}
-		if _, err := a.Take(t.Context(), "other"); !errors.Is(err, kv.ErrUnavailable) {
+		if _, err := a.Take(t.Context(), "other"); !errors.Is(err, records.ErrUnavailable) {
 			t.Errorf("got %v", err)
 		}
 		l := take(t, b, "git") // waits until a is declared dead
@@ -332,7 +333,7 @@ func TestReadWithoutBeingAMember(t *testing.T) {
 		}
 		cut := m.Connect()
 		cut.Cut()
-		if _, err := Read(t.Context(), cut); !errors.Is(err, kv.ErrUnavailable) {
+		if _, err := Read(t.Context(), cut); !errors.Is(err, records.ErrUnavailable) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -347,7 +348,7 @@ func TestJoinGivesUpWithItsContext(t *testing.T) {
 		conn.Cut()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if _, err := Join(ctx, ReplicaOptions{Store: conn, clock: bubbleClock}); !errors.Is(err, kv.ErrUnavailable) {
+		if _, err := Join(ctx, ReplicaOptions{Store: conn, clock: bubbleClock}); !errors.Is(err, records.ErrUnavailable) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -382,8 +383,8 @@ func TestAnOwnerIsGoneWhenItsEpochIs(t *testing.T) {
 // The revisions of a store that has lost everything start again.
 func TestRevisionsThatBeginAnew(t *testing.T) {
 	v := newView("self", slog.New(slog.DiscardHandler))
-	v.see(kv.Entry{Key: memberKey("a"), Value: encode(memberKey("a"), Member{ID: "a", Epoch: 1}), Revision: 7}, 1)
-	v.list([]kv.Entry{{Key: memberKey("a"), Value: encode(memberKey("a"), Member{ID: "a", Epoch: 2}), Revision: 7}}, 2)
+	v.see(records.Record{Key: memberKey("a"), Value: encode(memberKey("a"), Member{ID: "a", Epoch: 1}), Revision: 7}, 1)
+	v.list([]records.Record{{Key: memberKey("a"), Value: encode(memberKey("a"), Member{ID: "a", Epoch: 2}), Revision: 7}}, 2)
 	if m := v.member("a"); m == nil || m.Epoch != 2 {
 		t.Errorf("got %+v", m)
 	}

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/records"
 )
 
 // A heartbeat maintains the record of this replica. Fields without a lock belong to the goroutine
@@ -53,7 +53,7 @@ func (b *heartbeat) send(sent time.Duration) bool {
 		Epoch: t.epoch, Draining: t.draining, Load: load, Heartbeats: b.count, Seen: t.seen})
 	at := b.clock()
 	switch {
-	case errors.Is(err, kv.ErrConflict):
+	case errors.Is(err, records.ErrConflict):
 		b.resolve(t)
 		return false
 	case err != nil:
@@ -94,7 +94,7 @@ func (b *heartbeat) resolve(t term) {
 	ctx, cancel := context.WithTimeout(b.ctx, answer)
 	defer cancel()
 	e, err := b.bucket.Get(ctx, memberKey(b.id))
-	if err != nil && !errors.Is(err, kv.ErrNotFound) {
+	if err != nil && !errors.Is(err, records.ErrNotFound) {
 		return
 	}
 	at := b.clock()

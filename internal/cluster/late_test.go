@@ -8,18 +8,18 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/kv/memkv"
+	"github.com/dynmcp/dynmcp/internal/records"
 )
 
 // A lateBucket answers the creation of a lease 2 s after it was done, and does not answer
 // heartbeats while mute is set.
 type lateBucket struct {
-	kv.Bucket
+	records.Bucket
 	mute atomic.Bool
 }
 
-func (b *lateBucket) wrap(bucket kv.Bucket) kv.Bucket {
+func (b *lateBucket) wrap(bucket records.Bucket) records.Bucket {
 	b.Bucket = bucket
 	return b
 }
@@ -35,7 +35,7 @@ func (b *lateBucket) Create(ctx context.Context, key string, value []byte) (uint
 func (b *lateBucket) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
 	if b.mute.Load() && strings.HasPrefix(key, memberPrefix) {
 		<-ctx.Done()
-		return 0, kv.ErrUnavailable
+		return 0, records.ErrUnavailable
 	}
 	return b.Bucket.Update(ctx, key, value, revision)
 }

@@ -16,8 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/kv/memkv"
+	"github.com/dynmcp/dynmcp/internal/records"
 )
 
 // kill is how long guards take to kill after their deadline.
@@ -297,7 +297,7 @@ func (n *node) use() {
 		n.pass("stopped")
 		if err != nil {
 			_, held := errors.AsType[*HeldError](err)
-			if !held && !errors.Is(err, ErrDraining) && !errors.Is(err, ErrClosed) && !errors.Is(err, kv.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+			if !held && !errors.Is(err, ErrDraining) && !errors.Is(err, ErrClosed) && !errors.Is(err, records.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 				w.t.Errorf("take: %v", err)
 			}
 			if errors.Is(err, ErrDraining) || errors.Is(err, ErrClosed) {
@@ -460,7 +460,7 @@ func (w *world) breakRecord() {
 		w.t.Error(err)
 		return
 	}
-	list, err := kv.List(w.t.Context(), bucket, "")
+	list, err := records.List(w.t.Context(), bucket, "")
 	if err != nil || len(list) == 0 {
 		return
 	}
@@ -553,7 +553,7 @@ type nodeStore struct {
 	n *node
 }
 
-func (s *nodeStore) Bucket(ctx context.Context, name string) (kv.Bucket, error) {
+func (s *nodeStore) Bucket(ctx context.Context, name string) (records.Bucket, error) {
 	b, err := s.Connection.Bucket(ctx, name)
 	if err != nil {
 		return nil, err
@@ -565,29 +565,29 @@ func (s *nodeStore) Bucket(ctx context.Context, name string) (kv.Bucket, error) 
 // A nodeBucket reaches the store over a bad network: answers are late or lost, and requests
 // may arrive after their caller gave up.
 type nodeBucket struct {
-	kv.Bucket
-	direct kv.Bucket
+	records.Bucket
+	direct records.Bucket
 	n      *node
 }
 
-func (b *nodeBucket) Get(ctx context.Context, key string) (kv.Entry, error) {
-	return ask(ctx, b, func(ctx context.Context, to kv.Bucket) (kv.Entry, error) { return to.Get(ctx, key) })
+func (b *nodeBucket) Get(ctx context.Context, key string) (records.Record, error) {
+	return ask(ctx, b, func(ctx context.Context, to records.Bucket) (records.Record, error) { return to.Get(ctx, key) })
 }
 
 func (b *nodeBucket) Create(ctx context.Context, key string, value []byte) (uint64, error) {
-	return ask(ctx, b, func(ctx context.Context, to kv.Bucket) (uint64, error) { return to.Create(ctx, key, value) })
+	return ask(ctx, b, func(ctx context.Context, to records.Bucket) (uint64, error) { return to.Create(ctx, key, value) })
 }
 
 func (b *nodeBucket) Update(ctx context.Context, key string, value []byte, at uint64) (uint64, error) {
-	return ask(ctx, b, func(ctx context.Context, to kv.Bucket) (uint64, error) { return to.Update(ctx, key, value, at) })
+	return ask(ctx, b, func(ctx context.Context, to records.Bucket) (uint64, error) { return to.Update(ctx, key, value, at) })
 }
 
 func (b *nodeBucket) Delete(ctx context.Context, key string, revision uint64) error {
-	_, err := ask(ctx, b, func(ctx context.Context, to kv.Bucket) (any, error) { return nil, to.Delete(ctx, key, revision) })
+	_, err := ask(ctx, b, func(ctx context.Context, to records.Bucket) (any, error) { return nil, to.Delete(ctx, key, revision) })
 	return err
 }
 
-func ask[T any](ctx context.Context, b *nodeBucket, do func(context.Context, kv.Bucket) (T, error)) (nothing T, err error) {
+func ask[T any](ctx context.Context, b *nodeBucket, do func(context.Context, records.Bucket) (T, error)) (nothing T, err error) {
 	n, w := b.n, b.n.w
 	n.pass("stopped")
 	time.Sleep(w.between(0, 20*time.Millisecond))
@@ -596,7 +596,7 @@ func ask[T any](ctx context.Context, b *nodeBucket, do func(context.Context, kv.
 	n.mu.Unlock()
 	if dead || n.has("stalled") && !w.oneIn(10) {
 		<-ctx.Done()
-		return nothing, kv.ErrUnavailable
+		return nothing, records.ErrUnavailable
 	}
 	if n.has("stalled") || n.has("lossy") && w.oneIn(3) { // the request arrives later
 		w.tasks.Go(func() {
@@ -604,12 +604,12 @@ func ask[T any](ctx context.Context, b *nodeBucket, do func(context.Context, kv.
 			_, _ = do(context.Background(), b.direct)
 		})
 		<-ctx.Done()
-		return nothing, kv.ErrUnavailable
+		return nothing, records.ErrUnavailable
 	}
 	answer, err := do(ctx, b.Bucket)
 	if n.has("lossy") && w.oneIn(3) {
 		<-ctx.Done()
-		answer, err = nothing, kv.ErrUnavailable
+		answer, err = nothing, records.ErrUnavailable
 	}
 	time.Sleep(w.between(0, 20*time.Millisecond))
 	n.pass("stopped")
@@ -617,8 +617,8 @@ func ask[T any](ctx context.Context, b *nodeBucket, do func(context.Context, kv.
 }
 
 // Watch blocks while the process is stopped or deaf, and is late while it is behind.
-func (b *nodeBucket) Watch(ctx context.Context, prefix string, changed func(kv.Entry), ready func()) error {
-	return b.Bucket.Watch(ctx, prefix, func(e kv.Entry) {
+func (b *nodeBucket) Watch(ctx context.Context, prefix string, changed func(records.Record), ready func()) error {
+	return b.Bucket.Watch(ctx, prefix, func(e records.Record) {
 		b.n.pass("deaf")
 		if b.n.has("behind") {
 			time.Sleep(b.n.w.between(0, time.Second))

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/kv/natskv"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/mcptest/natstest"
+	"github.com/dynmcp/dynmcp/internal/records"
 )
 
 func TestMain(m *testing.M) { mcptest.Main(m) }
@@ -79,7 +79,7 @@ func takeAll(t *testing.T, replicas []*Replica, dead string, names int) map[stri
 				name := fmt.Sprint("server ", i)
 				l, err := r.Take(t.Context(), name)
 				held, ok := errors.AsType[*HeldError](err)
-				for ; ok && held.Member.ID == dead || errors.Is(err, kv.ErrUnavailable); held, ok = errors.AsType[*HeldError](err) {
+				for ; ok && held.Member.ID == dead || errors.Is(err, records.ErrUnavailable); held, ok = errors.AsType[*HeldError](err) {
 					time.Sleep(tick)
 					l, err = r.Take(t.Context(), name)
 				}

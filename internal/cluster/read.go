@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/records"
 )
 
 // A State is the state of a cluster.
@@ -23,7 +24,7 @@ func Read(ctx context.Context, store kv.Store) (State, error) {
 	if err != nil {
 		return State{}, fmt.Errorf("read the cluster's state: %w", err)
 	}
-	list, err := kv.List(ctx, bucket, "")
+	list, err := records.List(ctx, bucket, "")
 	if err != nil {
 		return State{}, fmt.Errorf("read the cluster's state: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/records"
 )
 
 // Bucket is the name of the bucket for members and leases.
@@ -74,7 +75,7 @@ type base struct {
 	options ReplicaOptions
 	logger  *slog.Logger
 	clock   func() time.Duration
-	bucket  kv.Bucket
+	bucket  records.Bucket
 	ctx     context.Context // of the goroutines
 
 	changed broadcast     // wakes Join, Take, Drain and Close
@@ -321,9 +322,9 @@ func (r *Replica) deleteRecord() {
 			err = r.bucket.Delete(ctx, memberKey(r.id), e.Revision)
 		}
 		switch {
-		case err == nil, errors.Is(err, kv.ErrNotFound):
+		case err == nil, errors.Is(err, records.ErrNotFound):
 			return
-		case errors.Is(err, kv.ErrConflict): // a heartbeat was in progress
+		case errors.Is(err, records.ErrConflict): // a heartbeat was in progress
 		default:
 			r.logger.Warn("the cluster's state still names this replica, until it expires", "err", err)
 			return

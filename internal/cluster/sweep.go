@@ -10,15 +10,15 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/records"
 )
 
 // watch maintains the view until the replica ends. It closes listed after the first list.
 func (r *Replica) watch(listed chan struct{}) {
 	for {
-		var list []kv.Entry
+		var list []records.Record
 		ready := false
-		err := r.bucket.Watch(r.ctx, "", func(e kv.Entry) {
+		err := r.bucket.Watch(r.ctx, "", func(e records.Record) {
 			if !ready {
 				list = append(list, e)
 				return
@@ -143,7 +143,7 @@ func (r *Replica) collect(at time.Duration) {
 // answered reports whether the store has answered a change. After a conflict the view shows the
 // record.
 func answered(err error) bool {
-	return err == nil || errors.Is(err, kv.ErrConflict) || errors.Is(err, kv.ErrNotFound)
+	return err == nil || errors.Is(err, records.ErrConflict) || errors.Is(err, records.ErrNotFound)
 }
 
 // maxConcurrent is how many changes are sent to the store at once: a replica may have had a thousand

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/records"
 )
 
 // Take takes the lease of a name, which may be any bytes, or shares the one that this replica has.
 // It returns a *HeldError if another replica has it, ErrDraining if this one drains, and an
-// error that is kv.ErrUnavailable if the store cannot be reached for Reconnect. While the
+// error that is records.ErrUnavailable if the store cannot be reached for Reconnect. While the
 // holder drains, or is silent but not expired, it waits until ctx ends.
 //
 // This process may be stopped for any time between Take's last look at the clock and the
@@ -85,7 +85,7 @@ func (r *Replica) look(key, name string, began time.Duration) (l *Lease, a, othe
 	case elsewhere && !owner.Draining && !suspect:
 		return nil, nil, nil, &HeldError{owner.Member}
 	case degraded && at >= began+Reconnect:
-		return nil, nil, nil, fmt.Errorf("nothing new is placed: %w", kv.ErrUnavailable)
+		return nil, nil, nil, fmt.Errorf("nothing new is placed: %w", records.ErrUnavailable)
 	case degraded, !s.validLocked(at), elsewhere:
 		return nil, nil, nil, nil
 	}
@@ -103,7 +103,7 @@ func (r *Replica) try(ctx context.Context, a *attempt) (*Lease, error) {
 		return l, nil
 	}
 	signal(r.sweeps) // it may have been written in spite of the error
-	if errors.Is(err, kv.ErrConflict) || errors.Is(err, kv.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil || r.ctx.Err() != nil {
+	if errors.Is(err, records.ErrConflict) || errors.Is(err, records.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil || r.ctx.Err() != nil {
 		return nil, nil
 	}
 	return nil, err
@@ -141,7 +141,7 @@ func (r *Replica) write(ctx context.Context, a *attempt, granted time.Time) (rev
 			return 0, err
 		}
 		if !free {
-			return 0, kv.ErrConflict
+			return 0, records.ErrConflict
 		}
 	}
 	return r.bucket.Update(ctx, a.key, value, l.Revision)
@@ -155,7 +155,7 @@ func (r *Replica) free(ctx context.Context, l lease) (bool, error) {
 		return r.freeBroken(ctx, l.Revision)
 	}
 	e, err := r.bucket.Get(ctx, memberKey(l.Owner))
-	if errors.Is(err, kv.ErrNotFound) {
+	if errors.Is(err, records.ErrNotFound) {
 		return true, nil
 	}
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/records"
 )
 
 // A view is the part of the cluster's state that this replica has seen. It may be old, and may
@@ -48,7 +48,7 @@ func newView(self string, logger *slog.Logger) *view {
 }
 
 // list replaces the view with a list: records that are not in it are gone.
-func (v *view) list(list []kv.Entry, at time.Duration) {
+func (v *view) list(list []records.Record, at time.Duration) {
 	v.mu.Lock()
 	v.seen = 0 // the store may be another one
 	missing := map[string]bool{}
@@ -64,14 +64,14 @@ func (v *view) list(list []kv.Entry, at time.Duration) {
 		v.see(e, at)
 	}
 	for key := range missing {
-		v.see(kv.Entry{Key: key}, at)
+		v.see(records.Record{Key: key}, at)
 	}
 }
 
 // see applies a change of a record. wake reports whether Take and other waiters may continue,
 // sweep whether a lease must be checked: it is broken, or was taken by one of our attempts
 // that was not answered.
-func (v *view) see(e kv.Entry, at time.Duration) (wake, sweep bool) {
+func (v *view) see(e records.Record, at time.Duration) (wake, sweep bool) {
 	id, isMember := strings.CutPrefix(e.Key, memberPrefix)
 	isLease := strings.HasPrefix(e.Key, leasePrefix)
 	var m Member
@@ -106,7 +106,7 @@ func (v *view) see(e kv.Entry, at time.Duration) (wake, sweep bool) {
 	return true, err != nil || l.Owner == v.self
 }
 
-func (v *view) seeMemberLocked(id string, m Member, broken bool, e kv.Entry, at time.Duration) (wake bool) {
+func (v *view) seeMemberLocked(id string, m Member, broken bool, e records.Record, at time.Duration) (wake bool) {
 	before := v.members[id]
 	if e.Value == nil {
 		if before == nil {

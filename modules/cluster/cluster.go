@@ -24,7 +24,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/internal/cluster"
 	"github.com/dynmcp/dynmcp/internal/cluster/configs"
-	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/records"
 	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/transports/oauth"
 )
@@ -155,17 +155,17 @@ func brokenRecords(ctx context.Context, c replica.Cluster, state []string) (all 
 	for _, key := range state {
 		all = append(all, cluster.Bucket+"/"+key)
 	}
-	for bucket, check := range map[string]func(kv.Entry) error{
-		replica.ConfigBucket:   func(e kv.Entry) error { return configs.Check(c.Keys, e) },
-		replica.LoginBucket:    func(e kv.Entry) error { return oauth.Check(c.Keys, e) },
+	for bucket, check := range map[string]func(records.Record) error{
+		replica.ConfigBucket:   func(e records.Record) error { return configs.Check(c.Keys, e) },
+		replica.LoginBucket:    func(e records.Record) error { return oauth.Check(c.Keys, e) },
 		replica.ListingsBucket: store.Check,
-		replica.TasksBucket:    func(e kv.Entry) error { return aggregator.CheckTask(c.Keys, e) },
+		replica.TasksBucket:    func(e records.Record) error { return aggregator.CheckTask(c.Keys, e) },
 	} {
 		b, err := c.Store.Bucket(ctx, bucket)
 		if err != nil {
 			return nil, err
 		}
-		list, err := kv.List(ctx, b, "")
+		list, err := records.List(ctx, b, "")
 		if err != nil {
 			return nil, err
 		}

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/records"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -63,7 +63,7 @@ func (s *Session) renewOnce(ctx context.Context, rejected string) (string, error
 		s.mu.Lock()
 		l = s.login // as it was read before
 		s.mu.Unlock()
-		if l != nil && errors.Is(err, kv.ErrUnavailable) {
+		if l != nil && errors.Is(err, records.ErrUnavailable) {
 			return s.withoutRefresh(l, rejected, err)
 		}
 		return "", s.loadFailure(err)
@@ -132,7 +132,7 @@ func (s *Session) load() (*Login, error) {
 func (s *Session) loadWithRetry(ctx context.Context) (*Login, error) {
 	for {
 		l, err := s.load()
-		if !errors.Is(err, kv.ErrUnavailable) {
+		if !errors.Is(err, records.ErrUnavailable) {
 			return l, err
 		}
 		s.mu.Lock()
@@ -155,7 +155,7 @@ func (s *Session) loadWithRetry(ctx context.Context) (*Login, error) {
 // loadFailure returns the failure of a request if its login cannot be read. An outage of the
 // cluster's state is not the server's fault: the retry budget does not count it.
 func (s *Session) loadFailure(err error) error {
-	if errors.Is(err, kv.ErrUnavailable) {
+	if errors.Is(err, records.ErrUnavailable) {
 		return s.failure(transports.CodeNotPlaced, "call again: the state of the cluster, which has its login, cannot be reached now", err)
 	}
 	return s.failure(transports.CodeAuthRequired, "", err)
@@ -187,7 +187,7 @@ func (s *Session) withoutRefresh(l *Login, rejected string, err error) (string, 
 	switch {
 	case l.AccessToken != rejected && l.valid(time.Now()):
 		return l.AccessToken, nil
-	case errors.Is(err, kv.ErrUnavailable):
+	case errors.Is(err, records.ErrUnavailable):
 		return "", s.loadFailure(err)
 	}
 	f := s.failure(transports.CodeUnreachable, "its login expired and cannot be refreshed now"+transports.TriesAgain, err)
@@ -238,7 +238,7 @@ func (s *Session) refresh(ctx context.Context, l *Login) error {
 			// exchanged the same token.
 			now, err := s.Store.Load(s.key)
 			switch {
-			case errors.Is(err, kv.ErrUnavailable):
+			case errors.Is(err, records.ErrUnavailable):
 				return err // another replica may have replaced it
 			case err == nil && now != nil && now.RefreshToken != l.RefreshToken:
 				*l = *now

@@ -19,7 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/sync/singleflight"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/records"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -143,7 +143,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		newer, err = t.session.stepUp(ctx, token, missingScopes(resp))
 	}
 	switch {
-	case errors.Is(err, kv.ErrUnavailable):
+	case errors.Is(err, records.ErrUnavailable):
 		drain(resp)
 		return nil, err
 	case err != nil:
@@ -226,7 +226,7 @@ func (s *Session) token(ctx context.Context) (string, error) {
 	switch {
 	case !read:
 		token, err := s.renew(ctx, "")
-		if errors.Is(err, kv.ErrUnavailable) && s.server.Auth == nil {
+		if errors.Is(err, records.ErrUnavailable) && s.server.Auth == nil {
 			return "", nil // it may need no login; otherwise it answers 401
 		}
 		return token, err
@@ -245,7 +245,7 @@ func (s *Session) stepUp(ctx context.Context, lacking string, scopes []string) (
 		return "", nil
 	}
 	l, err := s.load()
-	if errors.Is(err, kv.ErrUnavailable) {
+	if errors.Is(err, records.ErrUnavailable) {
 		return "", s.loadFailure(err)
 	}
 	if err != nil || l == nil {

@@ -12,19 +12,19 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/records"
 	"github.com/dynmcp/dynmcp/internal/seal"
 )
 
 // NewShared returns the store of the replicas that share a bucket. Logins are sealed with the
 // cluster's keys: the bucket reveals only their number. A login that cannot be opened is
 // treated as absent, and its record is logged.
-func NewShared(bucket kv.Bucket, keys *seal.Keys, log *slog.Logger) *LoginStore {
+func NewShared(bucket records.Bucket, keys *seal.Keys, log *slog.Logger) *LoginStore {
 	return &LoginStore{&shared{bucket, keys, log, lockValid, lockTTL}}
 }
 
 // Check returns why a record of a bucket is neither a login that these keys open nor a lock.
-func Check(keys *seal.Keys, e kv.Entry) error {
+func Check(keys *seal.Keys, e records.Record) error {
 	if strings.HasPrefix(e.Key, "lock/") {
 		return checkLock(e.Value)
 	}
@@ -32,7 +32,7 @@ func Check(keys *seal.Keys, e kv.Entry) error {
 	return err
 }
 
-func openRecords(keys *seal.Keys, e kv.Entry) (all []*record, err error) {
+func openRecords(keys *seal.Keys, e records.Record) (all []*record, err error) {
 	text, err := keys.Open("login "+e.Key, e.Value)
 	if err == nil {
 		err = json.Unmarshal(text, &all)
@@ -42,7 +42,7 @@ func openRecords(keys *seal.Keys, e kv.Entry) (all []*record, err error) {
 
 // shared stores the logins of a key, at all issuers, in one record, and its lock in another.
 type shared struct {
-	bucket     kv.Bucket
+	bucket     records.Bucket
 	keys       *seal.Keys
 	log        *slog.Logger
 	valid, ttl time.Duration // of a lock
@@ -65,7 +65,7 @@ func (s *shared) read(key Key) ([]*record, error) {
 func (s *shared) get(ctx context.Context, key Key) (all []*record, revision uint64, err error) {
 	name := s.record("login", key)
 	e, err := s.bucket.Get(ctx, name)
-	if errors.Is(err, kv.ErrNotFound) {
+	if errors.Is(err, records.ErrNotFound) {
 		return nil, 0, nil
 	}
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *shared) Save(key Key, l *Login) error {
 				_, err = s.bucket.Update(ctx, name, sealed, revision)
 			}
 		}
-		if !errors.Is(err, kv.ErrConflict) && !errors.Is(err, kv.ErrUnavailable) {
+		if !errors.Is(err, records.ErrConflict) && !errors.Is(err, records.ErrUnavailable) {
 			return err
 		}
 		select {
@@ -122,7 +122,7 @@ func (s *shared) Delete(key Key) (was bool, err error) {
 	ctx := context.Background()
 	name := s.record("login", key)
 	e, err := s.bucket.Get(ctx, name)
-	if errors.Is(err, kv.ErrNotFound) {
+	if errors.Is(err, records.ErrNotFound) {
 		return false, nil
 	}
 	if err != nil {
@@ -160,15 +160,15 @@ func (s *shared) Lock(ctx context.Context, key Key) (held context.Context, unloc
 				_ = s.bucket.Delete(context.Background(), name, revision)
 			}, nil
 		}
-		if errors.Is(err, kv.ErrConflict) {
+		if errors.Is(err, records.ErrConflict) {
 			s.removeBroken(ctx, name)
-		} else if !errors.Is(err, kv.ErrUnavailable) {
+		} else if !errors.Is(err, records.ErrUnavailable) {
 			return nil, nil, err
 		}
 		select {
 		case <-time.After(lockPause):
 		case <-ctx.Done():
-			if !errors.Is(err, kv.ErrConflict) {
+			if !errors.Is(err, records.ErrConflict) {
 				return nil, nil, fmt.Errorf("the lock on the login of %s: %w", key.Server, err)
 			}
 			return nil, nil, fmt.Errorf("another replica holds the lock on the login of %s: %w", key.Server, ctx.Err())

@@ -15,9 +15,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/kv/memkv"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/records"
 	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
@@ -26,7 +26,7 @@ import (
 // A replica is a connection to the shared state, with its store of logins.
 type replica struct {
 	*memkv.Connection
-	bucket kv.Bucket
+	bucket records.Bucket
 	store  *LoginStore
 }
 
@@ -289,16 +289,16 @@ func TestOneRefreshForAllReplicas(t *testing.T) {
 }
 
 // A writeless bucket can be read but not written, as while NATS has no leader.
-type writeless struct{ kv.Bucket }
+type writeless struct{ records.Bucket }
 
-func (b writeless) WithTTL(time.Duration) kv.Bucket { return b }
+func (b writeless) WithTTL(time.Duration) records.Bucket { return b }
 
 func (writeless) Create(context.Context, string, []byte) (uint64, error) {
-	return 0, fmt.Errorf("%w: no leader", kv.ErrUnavailable)
+	return 0, fmt.Errorf("%w: no leader", records.ErrUnavailable)
 }
 
 func (writeless) Update(context.Context, string, []byte, uint64) (uint64, error) {
-	return 0, fmt.Errorf("%w: no leader", kv.ErrUnavailable)
+	return 0, fmt.Errorf("%w: no leader", records.ErrUnavailable)
 }
 
 // An unreachable state of the cluster is not reported as a fault of the server. A token that is

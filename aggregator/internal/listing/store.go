@@ -10,7 +10,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/catalog/store"
-	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/records"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -32,7 +32,7 @@ func (s *LoggingStore) LoadAll(servers []schema.Server) map[string]*catalog.Stor
 		stored, err := s.Load(server)
 		if err != nil {
 			s.Log.Warn("a stored listing is not used", "upstream", server.Name, "err", err)
-			if errors.Is(err, kv.ErrUnavailable) {
+			if errors.Is(err, records.ErrUnavailable) {
 				break // the others are unreachable too: Follow delivers them later
 			}
 		}

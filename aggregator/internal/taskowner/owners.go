@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/work"
-	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/records"
 	"github.com/dynmcp/dynmcp/internal/seal"
 )
 
@@ -33,7 +33,7 @@ const requestTimeout = 30 * time.Second
 // Owners has the users of tasks by the server's name and the task's id. An unknown task
 // belongs to "", the user of stdio.
 type Owners struct {
-	Bucket  kv.Bucket // the owners for all replicas; nil without a cluster
+	Bucket  records.Bucket // the owners for all replicas; nil without a cluster
 	Keys    *seal.Keys
 	Context context.Context // ends with the aggregator
 	Work    *work.Group
@@ -60,7 +60,7 @@ func (k taskKey) record() string {
 func purpose(record string) string { return "task " + record }
 
 // Check returns an error if the keys cannot open a record.
-func Check(keys *seal.Keys, e kv.Entry) error {
+func Check(keys *seal.Keys, e records.Record) error {
 	_, err := keys.Open(purpose(e.Key), e.Value)
 	return err
 }
@@ -160,10 +160,10 @@ func (o *Owners) Learn(ctx context.Context, server, id string) error {
 	switch {
 	case err == nil:
 		o.add(string(user), key)
-	case !errors.Is(err, kv.ErrNotFound):
+	case !errors.Is(err, records.ErrNotFound):
 		o.Log.Warn("the user of a task is not known", "upstream", server, "err", err)
 	}
-	if errors.Is(err, kv.ErrUnavailable) {
+	if errors.Is(err, records.ErrUnavailable) {
 		return err
 	}
 	return nil

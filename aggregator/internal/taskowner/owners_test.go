@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/work"
-	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/kv/memkv"
+	"github.com/dynmcp/dynmcp/internal/records"
 	"github.com/dynmcp/dynmcp/internal/seal"
 )
 
 // A shakyBucket refuses the first records.
 type shakyBucket struct {
-	kv.Bucket
+	records.Bucket
 	left *shaky
 }
 
@@ -35,7 +35,7 @@ func newShakyBucket(t *testing.T, fails int) shakyBucket {
 	return shakyBucket{b, &shaky{fails: fails}}
 }
 
-func (b shakyBucket) WithTTL(ttl time.Duration) kv.Bucket {
+func (b shakyBucket) WithTTL(ttl time.Duration) records.Bucket {
 	return shakyBucket{b.Bucket.WithTTL(ttl), b.left}
 }
 
@@ -44,13 +44,13 @@ func (b shakyBucket) Put(ctx context.Context, key string, value []byte) (uint64,
 	defer b.left.mu.Unlock()
 	if b.left.fails > 0 {
 		b.left.fails--
-		return 0, kv.ErrUnavailable
+		return 0, records.ErrUnavailable
 	}
 	return b.Bucket.Put(ctx, key, value)
 }
 
 // newOwners returns owners, and a function that ends their goroutines.
-func newOwners(tasks kv.Bucket, keys *seal.Keys) (o *Owners, end func()) {
+func newOwners(tasks records.Bucket, keys *seal.Keys) (o *Owners, end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	log := slog.New(slog.DiscardHandler)
 	o = &Owners{Bucket: tasks, Keys: keys, Context: ctx, Work: work.New(ctx, log), Log: log}

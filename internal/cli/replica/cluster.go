@@ -16,6 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/kv/natskv"
+	"github.com/dynmcp/dynmcp/internal/records"
 	"github.com/dynmcp/dynmcp/internal/redact"
 	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/internal/seal"
@@ -148,12 +149,12 @@ type retryStore struct {
 	timeout time.Duration
 }
 
-func (s retryStore) Bucket(ctx context.Context, name string) (kv.Bucket, error) {
+func (s retryStore) Bucket(ctx context.Context, name string) (records.Bucket, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	for {
 		bucket, err := s.Store.Bucket(ctx, name)
-		if !errors.Is(err, kv.ErrUnavailable) {
+		if !errors.Is(err, records.ErrUnavailable) {
 			return bucket, err
 		}
 		select {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/kv/memkv"
+	"github.com/dynmcp/dynmcp/internal/records"
 )
 
 // An electing store is unavailable for the first few requests.
@@ -19,10 +20,10 @@ type electing struct {
 	left int
 }
 
-func (s *electing) Bucket(ctx context.Context, name string) (kv.Bucket, error) {
+func (s *electing) Bucket(ctx context.Context, name string) (records.Bucket, error) {
 	if s.left > 0 {
 		s.left--
-		return nil, fmt.Errorf("no leader: %w", kv.ErrUnavailable)
+		return nil, fmt.Errorf("no leader: %w", records.ErrUnavailable)
 	}
 	return s.Store.Bucket(ctx, name)
 }
@@ -35,7 +36,7 @@ func TestABucketIsWaitedForWhileNATSAgreesWhoLeads(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := (retryStore{&electing{memory, 1 << 30}, time.Minute}).Bucket(ended, "state"); !errors.Is(err, kv.ErrUnavailable) {
+	if _, err := (retryStore{&electing{memory, 1 << 30}, time.Minute}).Bucket(ended, "state"); !errors.Is(err, records.ErrUnavailable) {
 		t.Errorf("when it has ended: %v", err)
 	}
 }

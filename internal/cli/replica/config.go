@@ -7,7 +7,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/internal/cluster/configs"
-	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/records"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -75,7 +75,7 @@ func ExplainConfig(err error) error {
 		return hint.With(err, "nothing was pushed; dynmcp cluster pull prints what was, and its version")
 	case errors.Is(err, configs.ErrKey):
 		return hint.With(err, "name the file that the replicas have with --cluster-key")
-	case errors.Is(err, kv.ErrUnavailable):
+	case errors.Is(err, records.ErrUnavailable):
 		return hint.With(err, "dynmcp cluster pull shows whether it was done")
 	}
 	return err

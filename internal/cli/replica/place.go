@@ -9,7 +9,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/internal/cluster"
-	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/records"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/internode"
 )
@@ -54,7 +54,7 @@ func (r *Replica) Place(ctx context.Context, server schema.Server, principal str
 		switch {
 		case err == nil:
 			return p, nil
-		case errors.Is(err, kv.ErrUnavailable), errors.Is(err, cluster.ErrClosed), r.self.Degraded() && time.Since(began) >= cluster.Reconnect:
+		case errors.Is(err, records.ErrUnavailable), errors.Is(err, cluster.ErrClosed), r.self.Degraded() && time.Since(began) >= cluster.Reconnect:
 			return nil, last // without the store, no server can be placed
 		case where.ID == "":
 			except = nil

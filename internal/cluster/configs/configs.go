@@ -13,7 +13,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/records"
 	"github.com/dynmcp/dynmcp/internal/seal"
 )
 
@@ -40,12 +40,12 @@ type Version struct {
 
 // A ConfigStore has the config document of a cluster.
 type ConfigStore struct {
-	bucket kv.Bucket
+	bucket records.Bucket
 	keys   *seal.Keys
 }
 
 // New returns the document in a bucket of its own.
-func New(bucket kv.Bucket, keys *seal.Keys) *ConfigStore { return &ConfigStore{bucket, keys} }
+func New(bucket records.Bucket, keys *seal.Keys) *ConfigStore { return &ConfigStore{bucket, keys} }
 
 // current is the key of the current version, and copies the prefix of the key of its copy, which
 // is read if the record of the current version is broken.
@@ -64,7 +64,7 @@ func (s *ConfigStore) Current(ctx context.Context) (Version, error) {
 
 func (s *ConfigStore) current(ctx context.Context) (Version, uint64, error) {
 	entry, err := s.bucket.Get(ctx, current)
-	if errors.Is(err, kv.ErrNotFound) {
+	if errors.Is(err, records.ErrNotFound) {
 		return Version{}, 0, ErrNone
 	}
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *ConfigStore) current(ctx context.Context) (Version, uint64, error) {
 
 // copy returns the newest copy. If it cannot be opened either, the key is wrong.
 func (s *ConfigStore) copy(ctx context.Context) (Version, bool) {
-	list, err := kv.List(ctx, s.bucket, copies)
+	list, err := records.List(ctx, s.bucket, copies)
 	if err != nil || len(list) == 0 {
 		return Version{}, false
 	}
@@ -119,7 +119,7 @@ func (s *ConfigStore) Push(ctx context.Context, v Version, base int) (pushed Ver
 	} else {
 		_, err = s.bucket.Update(ctx, current, sealed, revision)
 	}
-	if errors.Is(err, kv.ErrConflict) {
+	if errors.Is(err, records.ErrConflict) {
 		return Version{}, false, ErrChanged
 	}
 	if err != nil {
@@ -141,7 +141,7 @@ func (s *ConfigStore) Push(ctx context.Context, v Version, base int) (pushed Ver
 // called from one goroutine.
 func (s *ConfigStore) Watch(ctx context.Context, changed func(Version), failed func(error)) error {
 	last := 0
-	return s.bucket.Watch(ctx, current, func(entry kv.Entry) {
+	return s.bucket.Watch(ctx, current, func(entry records.Record) {
 		if entry.Key != current || entry.Value == nil {
 			return
 		}
@@ -173,12 +173,12 @@ func (s *ConfigStore) seal(key string, v Version) ([]byte, error) {
 }
 
 // Check returns why these keys do not open a record as a version, nil if they do.
-func Check(keys *seal.Keys, entry kv.Entry) error {
+func Check(keys *seal.Keys, entry records.Record) error {
 	_, err := New(nil, keys).open(entry)
 	return err
 }
 
-func (s *ConfigStore) open(entry kv.Entry) (v Version, err error) {
+func (s *ConfigStore) open(entry records.Record) (v Version, err error) {
 	plain, err := s.keys.Open("config "+entry.Key, entry.Value)
 	if err != nil {
 		return Version{}, ErrKey

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/kv/memkv"
+	"github.com/dynmcp/dynmcp/internal/records"
 	"github.com/dynmcp/dynmcp/internal/seal"
 )
 
@@ -25,7 +25,7 @@ func keys(t *testing.T, fill ...byte) *seal.Keys {
 	return k
 }
 
-func bucket(t *testing.T, m *memkv.Memory) kv.Bucket {
+func bucket(t *testing.T, m *memkv.Memory) records.Bucket {
 	t.Helper()
 	b, err := m.Connect().Bucket(t.Context(), "config")
 	if err != nil {
@@ -87,7 +87,7 @@ func TestPushesDoNotOverwriteEachOther(t *testing.T) {
 
 // overtaken is a bucket in which somebody else writes before each update.
 type overtaken struct {
-	kv.Bucket
+	records.Bucket
 	first func()
 }
 

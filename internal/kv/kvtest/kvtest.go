@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/records"
 )
 
 // A Connection is a store that a test can disconnect from its state and reconnect.
@@ -27,7 +28,7 @@ func Run(t *testing.T, connect func(t *testing.T) Connection) {
 		name string
 		run  func(*testing.T, func() Connection)
 	}{
-		{"records", records},
+		{"records", changes},
 		{"keys", keys},
 		{"values", values},
 		{"buckets", buckets},
@@ -64,7 +65,7 @@ func Run(t *testing.T, connect func(t *testing.T) Connection) {
 const patience = 90 * time.Second
 
 // bucket returns the bucket of a test.
-func bucket(t *testing.T, store kv.Store) kv.Bucket {
+func bucket(t *testing.T, store kv.Store) records.Bucket {
 	t.Helper()
 	name := strings.NewReplacer("/", "_").Replace(t.Name())
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
@@ -72,13 +73,13 @@ func bucket(t *testing.T, store kv.Store) kv.Bucket {
 		if err == nil {
 			return b
 		}
-		if !errors.Is(err, kv.ErrUnavailable) || time.Now().After(deadline) {
+		if !errors.Is(err, records.ErrUnavailable) || time.Now().After(deadline) {
 			t.Fatalf("bucket %s: %v", name, err)
 		}
 	}
 }
 
-func create(t *testing.T, b kv.Bucket, key, value string) uint64 {
+func create(t *testing.T, b records.Bucket, key, value string) uint64 {
 	t.Helper()
 	revision, err := b.Create(t.Context(), key, []byte(value))
 	if err != nil {
@@ -87,7 +88,7 @@ func create(t *testing.T, b kv.Bucket, key, value string) uint64 {
 	return revision
 }
 
-func put(t *testing.T, b kv.Bucket, key, value string) uint64 {
+func put(t *testing.T, b records.Bucket, key, value string) uint64 {
 	t.Helper()
 	revision, err := b.Put(t.Context(), key, []byte(value))
 	if err != nil {
@@ -96,14 +97,14 @@ func put(t *testing.T, b kv.Bucket, key, value string) uint64 {
 	return revision
 }
 
-func remove(t *testing.T, b kv.Bucket, key string, revision uint64) {
+func remove(t *testing.T, b records.Bucket, key string, revision uint64) {
 	t.Helper()
 	if err := b.Delete(t.Context(), key, revision); err != nil {
 		t.Fatalf("delete %s at %d: %v", key, revision, err)
 	}
 }
 
-func want(t *testing.T, b kv.Bucket, key, value string, revision uint64) {
+func want(t *testing.T, b records.Bucket, key, value string, revision uint64) {
 	t.Helper()
 	e, err := b.Get(t.Context(), key)
 	if err != nil || e.Key != key || string(e.Value) != value || e.Revision != revision || e.Value == nil {
@@ -120,40 +121,40 @@ func wantError(t *testing.T, what string, err, want error) {
 
 func clip(value []byte) []byte { return value[:min(len(value), 40)] }
 
-func records(t *testing.T, connect func() Connection) {
+func changes(t *testing.T, connect func() Connection) {
 	a, b := bucket(t, connect()), bucket(t, connect())
 	ctx := t.Context()
 	_, err := b.Get(ctx, "x")
-	wantError(t, "get what is not there", err, kv.ErrNotFound)
+	wantError(t, "get what is not there", err, records.ErrNotFound)
 	_, err = b.Update(ctx, "x", []byte("1"), 1)
-	wantError(t, "update what is not there", err, kv.ErrConflict)
+	wantError(t, "update what is not there", err, records.ErrConflict)
 	_, err = b.Update(ctx, "x", []byte("1"), 0)
-	wantError(t, "update what is not there at 0", err, kv.ErrConflict)
-	wantError(t, "delete what is not there", b.Delete(ctx, "x", 1), kv.ErrConflict)
+	wantError(t, "update what is not there at 0", err, records.ErrConflict)
+	wantError(t, "delete what is not there", b.Delete(ctx, "x", 1), records.ErrConflict)
 	remove(t, b, "x", 0)
 
 	first := create(t, a, "x", "1")
 	want(t, b, "x", "1", first)
 	_, err = b.Create(ctx, "x", []byte("2"))
-	wantError(t, "create what is there", err, kv.ErrConflict)
+	wantError(t, "create what is there", err, records.ErrConflict)
 	second, err := b.Update(ctx, "x", []byte("2"), first)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = a.Update(ctx, "x", []byte("3"), first)
-	wantError(t, "update at an older revision", err, kv.ErrConflict)
+	wantError(t, "update at an older revision", err, records.ErrConflict)
 	_, err = a.Update(ctx, "x", []byte("3"), 0)
-	wantError(t, "update at 0", err, kv.ErrConflict)
-	wantError(t, "delete at an older revision", a.Delete(ctx, "x", first), kv.ErrConflict)
+	wantError(t, "update at 0", err, records.ErrConflict)
+	wantError(t, "delete at an older revision", a.Delete(ctx, "x", first), records.ErrConflict)
 	want(t, a, "x", "2", second)
 	third := put(t, a, "x", "")
 	want(t, b, "x", "", third)
 
 	remove(t, b, "x", third)
 	_, err = a.Get(ctx, "x")
-	wantError(t, "get what was deleted", err, kv.ErrNotFound)
+	wantError(t, "get what was deleted", err, records.ErrNotFound)
 	_, err = a.Update(ctx, "x", []byte("4"), third)
-	wantError(t, "update what was deleted", err, kv.ErrConflict)
+	wantError(t, "update what was deleted", err, records.ErrConflict)
 	again := create(t, a, "x", "4")
 	want(t, b, "x", "4", again)
 	remove(t, a, "x", 0)
@@ -171,10 +172,10 @@ func keys(t *testing.T, connect func() Connection) {
 	}
 	for _, key := range []string{"", ".", ".a", "a.", "a..b", "a b", "a*", "a>", "ä", "a\n", strings.Repeat("k", 513)} {
 		_, err := b.Get(t.Context(), key)
-		if err == nil || errors.Is(err, kv.ErrNotFound) || errors.Is(err, kv.ErrUnavailable) {
+		if err == nil || errors.Is(err, records.ErrNotFound) || errors.Is(err, records.ErrUnavailable) {
 			t.Errorf("get %q: got %v", key, err)
 		}
-		if _, err := b.Put(t.Context(), key, nil); err == nil || errors.Is(err, kv.ErrUnavailable) {
+		if _, err := b.Put(t.Context(), key, nil); err == nil || errors.Is(err, records.ErrUnavailable) {
 			t.Errorf("put %q: got %v", key, err)
 		}
 	}
@@ -194,7 +195,7 @@ func values(t *testing.T, connect func() Connection) {
 	}
 	got.Value[1] = 'A'
 	want(t, b, "x", "value", revision)
-	if _, err := b.Put(t.Context(), "x", make([]byte, kv.MaxValue+1)); err == nil || errors.Is(err, kv.ErrUnavailable) {
+	if _, err := b.Put(t.Context(), "x", make([]byte, kv.MaxValue+1)); err == nil || errors.Is(err, records.ErrUnavailable) {
 		t.Errorf("put more than a value may have: got %v", err)
 	}
 	all := make([]byte, 256)
@@ -213,11 +214,11 @@ func buckets(t *testing.T, connect func() Connection) {
 	}
 	create(t, a, "x", "1")
 	_, err = other.Get(t.Context(), "x")
-	wantError(t, "get from another bucket", err, kv.ErrNotFound)
+	wantError(t, "get from another bucket", err, records.ErrNotFound)
 }
 
 func revisions(t *testing.T, connect func() Connection) {
-	all := []kv.Bucket{bucket(t, connect()), bucket(t, connect())}
+	all := []records.Bucket{bucket(t, connect()), bucket(t, connect())}
 	last := uint64(0)
 	for i := range 40 {
 		key := fmt.Sprint("k", i%5)
@@ -231,7 +232,7 @@ func revisions(t *testing.T, connect func() Connection) {
 }
 
 // each runs work as eight writers, two for each of four connections.
-func each(t *testing.T, connect func() Connection, work func(i int, b kv.Bucket) error) {
+func each(t *testing.T, connect func() Connection, work func(i int, b records.Bucket) error) {
 	t.Helper()
 	var wg sync.WaitGroup
 	begin := make(chan struct{})
@@ -253,9 +254,9 @@ func each(t *testing.T, connect func() Connection, work func(i int, b kv.Bucket)
 func createOnce(t *testing.T, connect func() Connection) {
 	var mu sync.Mutex
 	var winners []string
-	each(t, connect, func(i int, b kv.Bucket) error {
+	each(t, connect, func(i int, b records.Bucket) error {
 		_, err := b.Create(t.Context(), "x", []byte(strconv.Itoa(i)))
-		if errors.Is(err, kv.ErrConflict) {
+		if errors.Is(err, records.ErrConflict) {
 			return nil
 		}
 		mu.Lock()
@@ -271,7 +272,7 @@ func createOnce(t *testing.T, connect func() Connection) {
 
 func updateOnce(t *testing.T, connect func() Connection) {
 	create(t, bucket(t, connect()), "x", "0")
-	each(t, connect, func(_ int, b kv.Bucket) error {
+	each(t, connect, func(_ int, b records.Bucket) error {
 		for done := 0; done < 10; {
 			e, err := b.Get(t.Context(), "x")
 			if err != nil {
@@ -285,7 +286,7 @@ func updateOnce(t *testing.T, connect func() Connection) {
 			switch {
 			case err == nil:
 				done++
-			case !errors.Is(err, kv.ErrConflict):
+			case !errors.Is(err, records.ErrConflict):
 				return err
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/records"
 )
 
 // end tests that records with a time to live expire, small and large ones, unless they are
@@ -39,7 +39,7 @@ func end(t *testing.T, connect func() Connection) {
 	for _, key := range []string{"created", "put", "updated"} {
 		for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 			_, err := b.Get(ctx, key)
-			if errors.Is(err, kv.ErrNotFound) {
+			if errors.Is(err, records.ErrNotFound) {
 				break
 			}
 			if time.Now().After(deadline) {
@@ -48,8 +48,8 @@ func end(t *testing.T, connect func() Connection) {
 		}
 	}
 	_, err := a.Update(ctx, "created", []byte("2"), created)
-	wantError(t, "update what has ended", err, kv.ErrConflict)
-	wantError(t, "delete what has ended", a.Delete(ctx, "created", created), kv.ErrConflict)
+	wantError(t, "update what has ended", err, records.ErrConflict)
+	wantError(t, "delete what has ended", a.Delete(ctx, "created", created), records.ErrConflict)
 	want(t, b, "created", "again", create(t, a, "created", "again"))
 	want(t, b, "kept", large, kept)
 	for _, key := range []string{written, asked} {
@@ -78,7 +78,7 @@ func large(t *testing.T, connect func() Connection) {
 	first := create(t, a, "x", big)
 	want(t, b, "x", big, first)
 	_, err := b.Create(t.Context(), "x", []byte(other))
-	wantError(t, "create what is there", err, kv.ErrConflict)
+	wantError(t, "create what is there", err, records.ErrConflict)
 	want(t, a, "x", big, first)
 	second, err := b.Update(t.Context(), "x", []byte(other), first)
 	if err != nil {
@@ -94,12 +94,12 @@ func large(t *testing.T, connect func() Connection) {
 	want(t, a, "x", big, fourth)
 	remove(t, a, "x", fourth)
 	_, err = b.Get(t.Context(), "x")
-	wantError(t, "get what was deleted", err, kv.ErrNotFound)
+	wantError(t, "get what was deleted", err, records.ErrNotFound)
 }
 
 // largeIsWhole tests that a value is never a mix of two.
 func largeIsWhole(t *testing.T, connect func() Connection) {
-	writers := []kv.Bucket{bucket(t, connect()), bucket(t, connect())}
+	writers := []records.Bucket{bucket(t, connect()), bucket(t, connect())}
 	b := bucket(t, connect())
 	put(t, b, "x", "")
 	ctx, stop := context.WithTimeout(t.Context(), patience)
@@ -137,16 +137,16 @@ func largeIsWhole(t *testing.T, connect func() Connection) {
 
 func largeWatched(t *testing.T, connect func() Connection) {
 	a, b := bucket(t, connect()), bucket(t, connect())
-	has := func(delivered []kv.Entry, value string) bool {
-		return slices.ContainsFunc(delivered, func(e kv.Entry) bool { return string(e.Value) == value })
+	has := func(delivered []records.Record, value string) bool {
+		return slices.ContainsFunc(delivered, func(e records.Record) bool { return string(e.Value) == value })
 	}
 	before, after := string(pattern(3<<20, 3)), string(pattern(5<<20, 4))
 	create(t, a, "x", before)
 	w := watching(t, b, "")
-	w.until("the large value", func(_ int, delivered []kv.Entry) bool { return has(delivered, before) })
+	w.until("the large value", func(_ int, delivered []records.Record) bool { return has(delivered, before) })
 	w.ready()
 	put(t, a, "x", after)
-	w.until("the next large value", func(_ int, delivered []kv.Entry) bool { return has(delivered, after) })
+	w.until("the next large value", func(_ int, delivered []records.Record) bool { return has(delivered, after) })
 	put(t, a, "x", "small")
 	w.sees("x=small")
 	w.inOrder()

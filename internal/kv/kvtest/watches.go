@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/records"
 )
 
 // listWhileRecordsChange tests that a list has every record, also those that change meanwhile.
@@ -35,7 +35,7 @@ func listWhileRecordsChange(t *testing.T, connect func() Connection) {
 		listed := map[string]bool{}
 		watching, enough := context.WithCancel(t.Context())
 		ready := false
-		err := b.Watch(watching, "", func(e kv.Entry) { listed[e.Key] = true }, func() { ready = true; enough() })
+		err := b.Watch(watching, "", func(e records.Record) { listed[e.Key] = true }, func() { ready = true; enough() })
 		enough()
 		if !ready {
 			t.Fatalf("a watch ended before it was ready: %v", err)
@@ -57,16 +57,16 @@ type watcher struct {
 	mu        sync.Mutex
 	news      chan struct{} // closed when something was delivered, then another
 	isReady   int
-	delivered []kv.Entry
+	delivered []records.Record
 }
 
-func watching(t *testing.T, b kv.Bucket, prefix string) *watcher {
+func watching(t *testing.T, b records.Bucket, prefix string) *watcher {
 	ctx, cancel := context.WithCancel(t.Context())
 	w := &watcher{t: t, end: cancel, done: make(chan error, 1), news: make(chan struct{})}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		w.done <- b.Watch(ctx, prefix, func(e kv.Entry) { w.note(func() { w.delivered = append(w.delivered, e) }) }, func() { w.note(func() { w.isReady++ }) })
+		w.done <- b.Watch(ctx, prefix, func(e records.Record) { w.note(func() { w.delivered = append(w.delivered, e) }) }, func() { w.note(func() { w.isReady++ }) })
 	}()
 	t.Cleanup(func() { cancel(); <-ended })
 	return w
@@ -81,7 +81,7 @@ func (w *watcher) note(note func()) {
 }
 
 // until waits until enough returns true.
-func (w *watcher) until(what string, enough func(ready int, delivered []kv.Entry) bool) {
+func (w *watcher) until(what string, enough func(ready int, delivered []records.Record) bool) {
 	w.t.Helper()
 	deadline := time.After(patience)
 	for {
@@ -104,16 +104,16 @@ func (w *watcher) until(what string, enough func(ready int, delivered []kv.Entry
 
 func (w *watcher) ready() {
 	w.t.Helper()
-	w.until("ready", func(ready int, _ []kv.Entry) bool { return ready == 1 })
+	w.until("ready", func(ready int, _ []records.Record) bool { return ready == 1 })
 }
 
 // sees waits for a change, in the form of texts, at any revision.
 func (w *watcher) sees(text string) {
 	w.t.Helper()
-	w.until(text, func(_ int, delivered []kv.Entry) bool { return slices.Contains(texts(delivered), text) })
+	w.until(text, func(_ int, delivered []records.Record) bool { return slices.Contains(texts(delivered), text) })
 }
 
-func texts(entries []kv.Entry) []string {
+func texts(entries []records.Record) []string {
 	var all []string
 	for _, e := range entries {
 		if e.Value == nil {
@@ -126,7 +126,7 @@ func texts(entries []kv.Entry) []string {
 }
 
 // inOrder ends the watch, and checks that ready was called once and that the revisions increase.
-func (w *watcher) inOrder() []kv.Entry {
+func (w *watcher) inOrder() []records.Record {
 	w.t.Helper()
 	w.end()
 	if err := <-w.done; !errors.Is(err, context.Canceled) {
@@ -157,7 +157,7 @@ func watch(t *testing.T, connect func() Connection) {
 	w := watching(t, b, "")
 	w.ready()
 	w.mu.Lock()
-	var before []kv.Entry
+	var before []records.Record
 	for _, e := range w.delivered {
 		if e.Value != nil {
 			before = append(before, e)
@@ -207,7 +207,7 @@ func watchAllAlike(t *testing.T, connect func() Connection) {
 	}
 	var mu sync.Mutex
 	made := map[uint64]string{} // changes by revision
-	each(t, connect, func(i int, b kv.Bucket) error {
+	each(t, connect, func(i int, b records.Bucket) error {
 		for n := range 20 {
 			key, value := fmt.Sprint("k", n%3), fmt.Sprint(i, ".", n)
 			revision, err := b.Put(t.Context(), key, []byte(value))
@@ -225,7 +225,7 @@ func watchAllAlike(t *testing.T, connect func() Connection) {
 		w.sees("end=1")
 		last := map[string]uint64{}
 		for _, e := range w.inOrder() {
-			if text := texts([]kv.Entry{e})[0]; e.Key != "end" && made[e.Revision] != text {
+			if text := texts([]records.Record{e})[0]; e.Key != "end" && made[e.Revision] != text {
 				t.Errorf("at %d was %s, it delivered %s", e.Revision, made[e.Revision], text)
 			}
 			last[e.Key] = e.Revision
@@ -264,20 +264,20 @@ func cut(t *testing.T, connect func() Connection) {
 		t.Error("it is connected, and cut off")
 	}
 	_, err := b.Get(t.Context(), "x")
-	wantError(t, "get", err, kv.ErrUnavailable)
+	wantError(t, "get", err, records.ErrUnavailable)
 	_, err = b.Create(t.Context(), "y", nil)
-	wantError(t, "create", err, kv.ErrUnavailable)
+	wantError(t, "create", err, records.ErrUnavailable)
 	_, err = b.Update(t.Context(), "x", nil, revision)
-	wantError(t, "update", err, kv.ErrUnavailable)
+	wantError(t, "update", err, records.ErrUnavailable)
 	_, err = b.Put(t.Context(), "x", nil)
-	wantError(t, "put", err, kv.ErrUnavailable)
-	wantError(t, "delete", b.Delete(t.Context(), "x", revision), kv.ErrUnavailable)
+	wantError(t, "put", err, records.ErrUnavailable)
+	wantError(t, "delete", b.Delete(t.Context(), "x", revision), records.ErrUnavailable)
 	store.Heal()
 	wait(true)
 	// Requests that failed while it was cut off were not sent later.
 	want(t, b, "x", "1", revision)
 	_, err = b.Get(t.Context(), "y")
-	wantError(t, "get what was made while cut off", err, kv.ErrNotFound)
+	wantError(t, "get what was made while cut off", err, records.ErrNotFound)
 }
 
 func watchOverACut(t *testing.T, connect func() Connection) {
@@ -331,7 +331,7 @@ func closed(t *testing.T, connect func() Connection) {
 		t.Fatal("the watch goes on")
 	}
 	_, err := b.Get(t.Context(), "x")
-	wantError(t, "get", err, kv.ErrUnavailable)
+	wantError(t, "get", err, records.ErrUnavailable)
 	if store.Connected() {
 		t.Error("it is connected, and closed")
 	}

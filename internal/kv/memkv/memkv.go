@@ -13,16 +13,17 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/records"
 )
 
 // Memory is the state that all connections share.
 type Memory struct {
 	mu      sync.Mutex
-	buckets map[string]*records
+	buckets map[string]*contents
 }
 
 // New returns a memory without buckets.
-func New() *Memory { return &Memory{buckets: map[string]*records{}} }
+func New() *Memory { return &Memory{buckets: map[string]*contents{}} }
 
 // Connect returns a store with this state.
 func (m *Memory) Connect() *Connection {
@@ -42,7 +43,7 @@ type Connection struct {
 
 var _ kv.Store = (*Connection)(nil)
 
-// Cut disconnects the connection: requests fail with kv.ErrUnavailable, and watches pause.
+// Cut disconnects the connection: requests fail with records.ErrUnavailable, and watches pause.
 func (c *Connection) Cut() { c.set(func() { c.off = true }) }
 
 // Heal reverses Cut.
@@ -83,15 +84,15 @@ func (c *Connection) err() error {
 	defer c.mu.Unlock()
 	switch {
 	case c.closed:
-		return fmt.Errorf("%w: it was closed", kv.ErrUnavailable)
+		return fmt.Errorf("%w: it was closed", records.ErrUnavailable)
 	case c.off:
-		return fmt.Errorf("%w: it was cut off", kv.ErrUnavailable)
+		return fmt.Errorf("%w: it was cut off", records.ErrUnavailable)
 	}
 	return nil
 }
 
 // Bucket returns a bucket of the memory.
-func (c *Connection) Bucket(_ context.Context, name string) (kv.Bucket, error) {
+func (c *Connection) Bucket(_ context.Context, name string) (records.Bucket, error) {
 	if err := c.err(); err != nil {
 		return nil, err
 	}
@@ -100,47 +101,47 @@ func (c *Connection) Bucket(_ context.Context, name string) (kv.Bucket, error) {
 	defer m.mu.Unlock()
 	r := m.buckets[name]
 	if r == nil {
-		r = &records{byKey: map[string]kv.Entry{}, watches: map[*watch]bool{}}
+		r = &contents{byKey: map[string]records.Record{}, watches: map[*watch]bool{}}
 		m.buckets[name] = r
 	}
-	return &bucket{Connection: c, records: r}, nil
+	return &bucket{Connection: c, of: r}, nil
 }
 
-// records are the records of a bucket, for all connections.
-type records struct {
+// contents are the records of a bucket, for all connections.
+type contents struct {
 	mu       sync.Mutex
 	revision uint64
-	byKey    map[string]kv.Entry
+	byKey    map[string]records.Record
 	watches  map[*watch]bool
 }
 
 // A watch holds the changes that were not delivered yet.
 type watch struct {
 	prefix  string
-	pending map[string]kv.Entry // the last change of each record, under the lock of records
-	wake    chan struct{}       // has room for one
+	pending map[string]records.Record // the last change of each record, under the lock of contents
+	wake    chan struct{}             // has room for one
 }
 
 type bucket struct {
 	*Connection
-	records *records
-	ttl     time.Duration // of written records, 0 for none
+	of  *contents
+	ttl time.Duration // of written records, 0 for none
 }
 
-func (b *bucket) WithTTL(ttl time.Duration) kv.Bucket {
-	return &bucket{b.Connection, b.records, ttl}
+func (b *bucket) WithTTL(ttl time.Duration) records.Bucket {
+	return &bucket{b.Connection, b.of, ttl}
 }
 
-func (b *bucket) Get(ctx context.Context, key string) (kv.Entry, error) {
+func (b *bucket) Get(ctx context.Context, key string) (records.Record, error) {
 	if err := cmp.Or(ctx.Err(), b.err(), kv.Check(key, nil)); err != nil {
-		return kv.Entry{}, err
+		return records.Record{}, err
 	}
-	r := b.records
+	r := b.of
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e, ok := r.byKey[key]
 	if !ok {
-		return kv.Entry{}, kv.ErrNotFound
+		return records.Record{}, records.ErrNotFound
 	}
 	e.Value = bytes.Clone(e.Value)
 	return e, nil
@@ -163,14 +164,14 @@ func (b *bucket) set(ctx context.Context, key string, value []byte, fits func(at
 	if err := cmp.Or(ctx.Err(), b.err(), kv.Check(key, value)); err != nil {
 		return 0, err
 	}
-	r := b.records
+	r := b.of
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !fits(r.byKey[key].Revision) {
-		return 0, kv.ErrConflict
+		return 0, records.ErrConflict
 	}
 	r.revision++
-	e := kv.Entry{Key: key, Value: append([]byte{}, value...), Revision: r.revision, Written: time.Now()}
+	e := records.Record{Key: key, Value: append([]byte{}, value...), Revision: r.revision, Written: time.Now()}
 	r.byKey[key] = e
 	r.notify(e)
 	if b.ttl > 0 {
@@ -189,24 +190,24 @@ func (b *bucket) Delete(ctx context.Context, key string, revision uint64) error 
 	if err := cmp.Or(ctx.Err(), b.err(), kv.Check(key, nil)); err != nil {
 		return err
 	}
-	r := b.records
+	r := b.of
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := r.byKey[key].Revision
 	switch {
 	case revision != 0 && at != revision:
-		return kv.ErrConflict
+		return records.ErrConflict
 	case at == 0:
 		return nil
 	}
 	r.revision++
 	delete(r.byKey, key)
-	r.notify(kv.Entry{Key: key, Revision: r.revision})
+	r.notify(records.Record{Key: key, Revision: r.revision})
 	return nil
 }
 
 // notify passes a change to all watches. The lock is held.
-func (r *records) notify(e kv.Entry) {
+func (r *contents) notify(e records.Record) {
 	for w := range r.watches {
 		if strings.HasPrefix(e.Key, w.prefix) {
 			w.pending[e.Key] = e
@@ -218,9 +219,9 @@ func (r *records) notify(e kv.Entry) {
 	}
 }
 
-func (b *bucket) Watch(ctx context.Context, prefix string, changed func(kv.Entry), ready func()) error {
-	r := b.records
-	w := &watch{prefix: prefix, pending: map[string]kv.Entry{}, wake: make(chan struct{}, 1)}
+func (b *bucket) Watch(ctx context.Context, prefix string, changed func(records.Record), ready func()) error {
+	r := b.of
+	w := &watch{prefix: prefix, pending: map[string]records.Record{}, wake: make(chan struct{}, 1)}
 	r.mu.Lock()
 	for key, e := range r.byKey {
 		if strings.HasPrefix(key, prefix) {
@@ -247,13 +248,13 @@ func (b *bucket) Watch(ctx context.Context, prefix string, changed func(kv.Entry
 		if !off {
 			r.mu.Lock()
 			pending := w.pending
-			w.pending = map[string]kv.Entry{}
+			w.pending = map[string]records.Record{}
 			r.mu.Unlock()
-			entries := make([]kv.Entry, 0, len(pending))
+			entries := make([]records.Record, 0, len(pending))
 			for _, e := range pending {
 				entries = append(entries, e)
 			}
-			slices.SortFunc(entries, func(a, b kv.Entry) int { return cmp.Compare(a.Revision, b.Revision) })
+			slices.SortFunc(entries, func(a, b records.Record) int { return cmp.Compare(a.Revision, b.Revision) })
 			for _, e := range entries {
 				if ctx.Err() != nil {
 					return ctx.Err()

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/records"
 )
 
 // nodes is the number of nodes that store a bucket: one of them may be lost.
@@ -21,7 +22,7 @@ const nodes = 3
 const remembered = 7 * 24 * time.Hour
 
 // A bucket is a key-value bucket of the library. The library's methods are bypassed only where
-// they do less than kv.Bucket promises: its Put and Update accept no time to live, and its
+// they do less than records.Bucket promises: its Put and Update accept no time to live, and its
 // Watch takes up to twenty seconds to detect that the node of its consumer is gone.
 type bucket struct {
 	store    *Store
@@ -112,16 +113,16 @@ func (b *bucket) bind(ctx context.Context) error {
 	return err
 }
 
-func (b *bucket) Get(ctx context.Context, key string) (kv.Entry, error) {
+func (b *bucket) Get(ctx context.Context, key string) (records.Record, error) {
 	if err := kv.Check(key, nil); err != nil {
-		return kv.Entry{}, err
+		return records.Record{}, err
 	}
 	for before := uint64(0); ; {
 		record, err := read(ctx, b.store, func(ctx context.Context) (jetstream.KeyValueEntry, error) { return b.keyValue.Get(ctx, key) })
 		if err != nil {
-			return kv.Entry{}, err
+			return records.Record{}, err
 		}
-		e := kv.Entry{Key: key, Revision: record.Revision(), Written: record.Created()}
+		e := records.Record{Key: key, Revision: record.Revision(), Written: record.Created()}
 		e.Value, err = b.value(ctx, key, record.Value())
 		if !errors.Is(err, errNoChunk) || e.Revision == before {
 			return e, err
@@ -136,8 +137,10 @@ type writer struct {
 	ttl time.Duration
 }
 
-// WithTTL implements kv.Bucket. The shortest time to live of NATS is a second.
-func (w writer) WithTTL(ttl time.Duration) kv.Bucket { return writer{w.bucket, max(ttl, time.Second)} }
+// WithTTL implements records.Bucket. The shortest time to live of NATS is a second.
+func (w writer) WithTTL(ttl time.Duration) records.Bucket {
+	return writer{w.bucket, max(ttl, time.Second)}
+}
 
 func (w writer) Create(ctx context.Context, key string, value []byte) (uint64, error) {
 	return w.write(ctx, key, value, func(ctx context.Context, data []byte) (uint64, error) {
@@ -153,7 +156,7 @@ func (w writer) Put(ctx context.Context, key string, value []byte) (uint64, erro
 
 func (w writer) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
 	if revision == 0 {
-		return 0, kv.ErrConflict // revision 0 would create the record
+		return 0, records.ErrConflict // revision 0 would create the record
 	}
 	return w.write(ctx, key, value, func(ctx context.Context, data []byte) (uint64, error) {
 		return w.publish(ctx, w.subject(key), data, w.ttl, jetstream.WithExpectLastSequencePerSubject(revision))
@@ -175,7 +178,7 @@ func (w writer) write(ctx context.Context, key string, value []byte, store func(
 	revision, err = ask(ctx, w.store, func(ctx context.Context) (uint64, error) { return store(ctx, value) })
 	if err == nil {
 		w.drop(ctx, w.note(key, set))
-	} else if !errors.Is(err, kv.ErrUnavailable) { // otherwise it may have been written
+	} else if !errors.Is(err, records.ErrUnavailable) { // otherwise it may have been written
 		w.drop(ctx, set)
 	}
 	return revision, err

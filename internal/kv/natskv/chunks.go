@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/records"
 )
 
 // A message has at most 1 MB. A larger value is first stored as a set of chunks with a unique
@@ -84,7 +85,7 @@ func (b *bucket) value(ctx context.Context, key string, data []byte) ([]byte, er
 		m, err := read(ctx, b.store, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
 			return b.stream.GetLastMsgForSubject(ctx, b.chunkSubject(fmt.Sprint(set, ".", i)))
 		})
-		if errors.Is(err, kv.ErrNotFound) {
+		if errors.Is(err, records.ErrNotFound) {
 			return nil, fmt.Errorf("the record %s: %w", key, errNoChunk)
 		}
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/records"
 )
 
 // Error codes of the server that the library does not name.
@@ -30,15 +30,15 @@ func failure(err error) error {
 	case errors.Is(err, jetstream.ErrKeyExists), errors.Is(err, jetstream.ErrKeyRevisionMismatch),
 		// A node answers the second one while another change of the record is in progress.
 		code == jetstream.JSErrCodeStreamWrongLastSequence, code == jetstream.JSErrCodeStreamWrongLastSequenceConstant:
-		return kv.ErrConflict
+		return records.ErrConflict
 	case errors.Is(err, jetstream.ErrKeyNotFound), errors.Is(err, jetstream.ErrMsgNotFound):
-		return kv.ErrNotFound
+		return records.ErrNotFound
 	case refused(err):
 		return fmt.Errorf("NATS refuses it: %w", err)
 	case errors.Is(err, nats.ErrReconnectBufExceeded): // the buffer is off
 		err = errors.New("not connected to NATS")
 	}
-	return fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
+	return fmt.Errorf("%w: %w", records.ErrUnavailable, err)
 }
 
 // codeOf returns the code of an error answer, 0 if there is none.

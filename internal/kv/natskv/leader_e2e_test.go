@@ -13,8 +13,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/mcptest/natstest"
+	"github.com/dynmcp/dynmcp/internal/records"
 )
 
 // startCluster starts nodes that know each other, and returns them by their names.
@@ -67,9 +67,9 @@ func TestAcknowledgedOutlivesTheLeader(t *testing.T) {
 		return err
 	})
 
-	watched := make(chan kv.Entry, 1000)
+	watched := make(chan records.Record, 1000)
 	ended := make(chan error, 1)
-	go func() { ended <- b.Watch(t.Context(), "", func(e kv.Entry) { watched <- e }, nil) }()
+	go func() { ended <- b.Watch(t.Context(), "", func(e records.Record) { watched <- e }, nil) }()
 
 	acknowledged := map[string]string{}
 	write := func(from, to int) {
@@ -77,7 +77,7 @@ func TestAcknowledgedOutlivesTheLeader(t *testing.T) {
 			key, value := fmt.Sprint("k", i), strings.Repeat(fmt.Sprint(i, " "), 200)
 			eventually(t, "create "+key, func() error {
 				_, err := b.Create(t.Context(), key, []byte(value))
-				if errors.Is(err, kv.ErrConflict) {
+				if errors.Is(err, records.ErrConflict) {
 					return nil // an answer was lost
 				}
 				return err
@@ -94,7 +94,7 @@ func TestAcknowledgedOutlivesTheLeader(t *testing.T) {
 	for i := range 20 {
 		value := fmt.Sprint(i)
 		eventually(t, "put", func() error { _, err := b.Put(t.Context(), "last", []byte(value)); return err })
-		list, err := kv.List(t.Context(), b, "")
+		list, err := records.List(t.Context(), b, "")
 		if got := string(list["last"].Value); err != nil || got != value {
 			t.Fatalf("after %s was acknowledged a list has %q (%v)", value, got, err)
 		}
@@ -114,7 +114,7 @@ func TestAcknowledgedOutlivesTheLeader(t *testing.T) {
 	for key, value := range acknowledged {
 		eventually(t, "get "+key, func() error {
 			e, err := b.Get(t.Context(), key)
-			if errors.Is(err, kv.ErrNotFound) {
+			if errors.Is(err, records.ErrNotFound) {
 				t.Fatalf("%s was acknowledged, and is gone", key)
 			}
 			if err == nil && string(e.Value) != value {

@@ -23,7 +23,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/records"
 )
 
 // StoreOptions locate the state.
@@ -178,7 +178,7 @@ func (s *Store) Close() error {
 }
 
 // Bucket returns a bucket, which is created if absent.
-func (s *Store) Bucket(ctx context.Context, name string) (kv.Bucket, error) {
+func (s *Store) Bucket(ctx context.Context, name string) (records.Bucket, error) {
 	s.mu.Lock()
 	b := s.buckets[name]
 	s.mu.Unlock()

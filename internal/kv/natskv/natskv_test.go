@@ -8,9 +8,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/mcptest/natstest"
+	"github.com/dynmcp/dynmcp/internal/records"
 )
 
 // patience is how long a step may take on a busy machine.
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { mcptest.Main(m) }
 // open opens a bucket. With several nodes it waits for the election of leaders.
 func open(t *testing.T, s *Store) writer {
 	t.Helper()
-	var b kv.Bucket
+	var b records.Bucket
 	eventually(t, "the bucket", func() (err error) { b, err = s.Bucket(t.Context(), "state"); return err })
 	return b.(writer)
 }
@@ -68,7 +68,7 @@ func TestChunksThatNobodyNeedsGo(t *testing.T) {
 	if n := messages(); err != nil || n != whole {
 		t.Errorf("after a value of the same size there are %d messages, not %d (%v)", n, whole, err)
 	}
-	if _, err := a.Update(ctx, "x", value, first); !errors.Is(err, kv.ErrConflict) || messages() != whole {
+	if _, err := a.Update(ctx, "x", value, first); !errors.Is(err, records.ErrConflict) || messages() != whole {
 		t.Errorf("after a conflict there are %d messages, not %d (%v)", messages(), whole, err)
 	}
 	third, err := a.Update(ctx, "x", nil, second)
@@ -114,7 +114,7 @@ func TestAListReadsNoLargeValuesOfOthers(t *testing.T) {
 	}
 	for prefix, reads := range map[string]bool{"mine/": false, "other/": true} {
 		before := s.conn.Stats().InBytes
-		list, err := kv.List(t.Context(), b, prefix)
+		list, err := records.List(t.Context(), b, prefix)
 		if err != nil || len(list) != 1 {
 			t.Fatalf("%s: got %d records, %v", prefix, len(list), err)
 		}
@@ -157,7 +157,7 @@ func TestWhatNATSRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = b.Put(t.Context(), "key", make([]byte, 1000))
-			if err == nil || errors.Is(err, kv.ErrUnavailable) || !strings.Contains(err.Error(), "NATS refuses it") || !strings.Contains(err.Error(), c.want) {
+			if err == nil || errors.Is(err, records.ErrUnavailable) || !strings.Contains(err.Error(), "NATS refuses it") || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want that NATS refuses it: %s", err, c.want)
 			}
 		})

@@ -12,7 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/records"
 )
 
 // A watch reads the stream through a consumer, which is in the memory of one node and numbers its
@@ -22,7 +22,7 @@ import (
 type watch struct {
 	*bucket
 	prefix  string
-	changed func(kv.Entry)
+	changed func(records.Record)
 	ready   func() // nil after it was called
 
 	created time.Time         // when NATS created the stream
@@ -52,7 +52,7 @@ const (
 	catchUp = 15 * time.Second
 )
 
-func (b *bucket) Watch(ctx context.Context, prefix string, changed func(kv.Entry), ready func()) error {
+func (b *bucket) Watch(ctx context.Context, prefix string, changed func(records.Record), ready func()) error {
 	if ready == nil {
 		ready = func() {}
 	}
@@ -66,7 +66,7 @@ func (b *bucket) Watch(ctx context.Context, prefix string, changed func(kv.Entry
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case b.store.ctx.Err() != nil:
-			return fmt.Errorf("%w: it was closed", kv.ErrUnavailable)
+			return fmt.Errorf("%w: it was closed", records.ErrUnavailable)
 		case errors.Is(err, errLost):
 			return fmt.Errorf("bucket %s: %w", b.name, err)
 		}
@@ -151,7 +151,7 @@ func (w *watch) deliver(ctx context.Context, m jetstream.Msg, number uint64) (se
 	if meta.Sequence.Consumer != number {
 		return false, fmt.Errorf("got message %d of the consumer, not %d", meta.Sequence.Consumer, number)
 	}
-	e := kv.Entry{Key: strings.TrimPrefix(m.Subject(), w.subject("")), Revision: meta.Sequence.Stream, Written: meta.Timestamp}
+	e := records.Record{Key: strings.TrimPrefix(m.Subject(), w.subject("")), Revision: meta.Sequence.Stream, Written: meta.Timestamp}
 	if strings.HasPrefix(e.Key, w.prefix) {
 		if m.Headers().Get("KV-Operation") == "" { // otherwise it is a deletion
 			e.Value, err = w.value(ctx, e.Key, m.Data())
@@ -159,7 +159,7 @@ func (w *watch) deliver(ctx context.Context, m jetstream.Msg, number uint64) (se
 		switch {
 		case err == nil:
 			w.changed(e)
-		case errors.Is(err, kv.ErrUnavailable):
+		case errors.Is(err, records.ErrUnavailable):
 			return false, err
 		case !errors.Is(err, errNoChunk): // otherwise it was replaced, which is delivered later
 			w.store.log.Error("a record cannot be read", "bucket", w.name, "err", err)
@@ -223,7 +223,7 @@ func (w *watch) lastRecord(ctx context.Context) (uint64, error) {
 		return w.stream.GetLastMsgForSubject(ctx, w.subject(">"))
 	})
 	switch {
-	case errors.Is(err, kv.ErrNotFound):
+	case errors.Is(err, records.ErrNotFound):
 		return 0, nil
 	case err != nil:
 		return unknown, err
