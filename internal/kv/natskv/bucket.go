@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"reflect"
 	"sync"
 	"time"
 
@@ -21,9 +21,13 @@ const nodes = 3
 // remembered is how long the deletion of a record is kept for watches.
 const remembered = 7 * 24 * time.Hour
 
-// A bucket is a key-value bucket of the library. The library's methods are bypassed only where
-// they do less than records.Bucket promises: its Put and Update accept no time to live, and its
-// Watch takes up to twenty seconds to detect that the node of its consumer is gone.
+// A bucket is a key-value bucket of the library (jetstream/kv.go of v1.55.0). Its methods are bypassed
+// where they do less than records.Bucket promises:
+//   - CreateKeyValue sets AllowDirect, so that any node answers Get, even one that lacks the last
+//     change;
+//   - Put and Update accept no time to live, which only Create has;
+//   - Watch counts messages to find the end of the present records, and omits those that change
+//     meanwhile; it takes up to twenty seconds to detect that the node of its consumer is gone.
 type bucket struct {
 	store    *Store
 	name     string // in NATS
@@ -73,11 +77,8 @@ func (b *bucket) ensure(ctx context.Context) (created bool, err error) {
 		return false, failure(err)
 	}
 	c := stream.CachedInfo().Config
-	switch {
-	case c.AllowDirect, c.MaxMsgsPerSubject != 1, !slices.Equal(c.Subjects, b.config(0).Subjects):
-		return false, fmt.Errorf("there is a stream %s in NATS that dynmcp has not created", c.Name)
-	case c.Replicas >= nodes, b.store.conn.ConnectedClusterName() == "":
-		return false, nil
+	if err := b.isOurs(c); err != nil || c.Replicas >= nodes || b.store.conn.ConnectedClusterName() == "" {
+		return false, err
 	}
 	c.Replicas = nodes
 	if _, err = js.UpdateStream(ctx, c); err != nil {
@@ -86,6 +87,17 @@ func (b *bucket) ensure(ctx context.Context) (created bool, err error) {
 		b.store.log.Info("a bucket is kept on more nodes now", "bucket", b.name, "nodes", nodes)
 	}
 	return false, nil
+}
+
+// isOurs returns an error if a stream has another layout than ours. Limits may differ.
+func (b *bucket) isOurs(c jetstream.StreamConfig) error {
+	layout := func(c jetstream.StreamConfig) []any {
+		return []any{c.Subjects, c.MaxMsgsPerSubject, c.AllowDirect, c.AllowMsgTTL, c.AllowRollup}
+	}
+	if !reflect.DeepEqual(layout(c), layout(b.config(c.Replicas))) {
+		return fmt.Errorf("the stream %s in NATS has another layout: this dynmcp has not created it, and does not use it", c.Name)
+	}
+	return nil
 }
 
 // create creates the stream, on one node if there are too few. created is false if another replica

@@ -19,8 +19,8 @@ import (
 // A message has at most 1 MB. A larger value is first stored as a set of chunks with a unique
 // name, and then the record is changed to a reference to the set. So a reader gets one value
 // or another, and the record's compare-and-set applies to the value. The library's object
-// store cannot do that: it overwrites its record of an object unconditionally, and any node
-// may answer, even one that does not know the object yet.
+// store cannot do that (jetstream/object.go): its objects have no time to live, it keeps a record of
+// each deleted one for ever, and it reads from one node, which may lack some chunks so far.
 //
 // Chunks have the time to live of their record plus an hour. A set stays for ever if its writer
 // died before it changed a record without a time to live.

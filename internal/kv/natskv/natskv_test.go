@@ -2,6 +2,7 @@ package natskv
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -162,4 +163,40 @@ func TestWhatNATSRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A bucket of another layout is refused, and not changed.
+func TestABucketOfAnotherLayout(t *testing.T) {
+	t.Parallel()
+	s, err := Open(StoreOptions{URLs: []string{natstest.Start(t, "").URL}, answer: patience / 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	create := func(name string, create func(jetstream.StreamConfig) error) {
+		t.Helper()
+		eventually(t, "another layout", func() error { return create((&bucket{name: "dynmcp_" + name}).config(1)) })
+		before, err := s.js.Stream(t.Context(), "KV_dynmcp_"+name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Bucket(t.Context(), name); err == nil || errors.Is(err, records.ErrUnavailable) || !strings.Contains(err.Error(), "KV_dynmcp_"+name+" in NATS has another layout") {
+			t.Errorf("%s: got %v", name, err)
+		}
+		after, err := before.Info(t.Context())
+		if err != nil || !reflect.DeepEqual(after.Config, before.CachedInfo().Config) {
+			t.Errorf("%s: it was changed (%v)", name, err)
+		}
+	}
+	stream := func(c jetstream.StreamConfig) error {
+		_, err := s.js.CreateStream(t.Context(), c)
+		return err
+	}
+	create("library", func(jetstream.StreamConfig) error {
+		_, err := s.js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "dynmcp_library"})
+		return err
+	})
+	create("endless", func(c jetstream.StreamConfig) error { c.AllowMsgTTL = false; return stream(c) })
+	create("history", func(c jetstream.StreamConfig) error { c.MaxMsgsPerSubject = 2; return stream(c) })
+	create("whole", func(c jetstream.StreamConfig) error { c.Subjects = c.Subjects[:1]; return stream(c) })
 }
