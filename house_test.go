@@ -50,7 +50,7 @@ var outgrown = map[string]struct {
 // notBuiltIn are directories whose code is not part of the program.
 var notBuiltIn = []string{
 	".git", "bench", "deploy", "packaging", "schema/internal/gen",
-	"aggregator/internal/viewtest", "internal/kv/kvtest", "internal/kv/memkv", "internal/mcptest", // helpers of tests
+	"aggregator/internal/viewtest", "internal/records/kvtest", "internal/records/memkv", "internal/mcptest", // helpers of tests
 }
 
 // What the program is built of counts.

@@ -41,12 +41,11 @@ var mayImport = map[string][]string{
 	"internal/sandbox":               {"internal/guard", "internal/publicip", "internal/regular"},
 	"internal/script":                {"internal/display", "internal/guard", "internal/membudget", "internal/regular", "internal/sandbox", "internal/script/engine", "internal/wire"},
 	"internal/script/engine":         {"internal/display", "internal/lazyregexp", "internal/wire"},
-	"internal/cluster":               {"internal/kv", "internal/records"},
-	"internal/kv":                    {"internal/records"},
+	"internal/cluster":               {"internal/records"},
 	"internal/records":               {},
-	"internal/kv/kvtest":             {"internal/kv", "internal/records"},
-	"internal/kv/memkv":              {"internal/kv", "internal/records"},
-	"internal/kv/natskv":             {"internal/kv", "internal/records", "internal/regular"},
+	"internal/records/kvtest":        {"internal/records"},
+	"internal/records/memkv":         {"internal/records"},
+	"internal/records/natskv":        {"internal/records", "internal/regular"},
 	"internal/cluster/configs":       {"internal/records", "internal/seal"},
 	"transports/internode":           {"transports", "internal/seal", "internal/regular"},
 	"internal/secrets":               {"internal/lazyregexp"},
@@ -166,7 +165,7 @@ var mayImport = map[string][]string{
 	"cmd/dynmcp":                      {"module", "cmd/dynmcp/internal/crash", "cmd/dynmcp/internal/described", "cmd/dynmcp/internal/ui", "internal/cli/runs", "cmd/dynmcp/internal/confine", "modules/activity", "aggregator", "cmd/dynmcp/internal/call", "internal/cli", "modules/cluster", "internal/cli/conf", "cmd/dynmcp/internal/configcmd", "cmd/dynmcp/internal/doctor", "internal/cli/hint", "cmd/dynmcp/internal/importcmd", "cmd/dynmcp/internal/install", "internal/cli/login", "internal/cli/process", "cmd/dynmcp/internal/registrycmd", "internal/cli/run", "cmd/dynmcp/internal/script", "cmd/dynmcp/internal/secret", "cmd/dynmcp/internal/serve", "cmd/dynmcp/internal/sharing", "internal/cli/terminal", "cmd/dynmcp/internal/testcmd", "cmd/dynmcp/internal/tokenscmd", "cmd/dynmcp/internal/trustcmd", "cmd/dynmcp/internal/updatecmd", "modules/verify", "schema", "transports", "transports/host", "cmd/dynmcp/internal/inspect", "cmd/dynmcp/internal/replay", "internal/recording", "internal/tap"},
 	"cmd/dynmcp/internal/call":        {"internal/toolglob", "catalog", "internal/cli", "internal/cli/conf", "cmd/dynmcp/internal/described", "internal/cli/hint", "internal/cli/selfhost", "internal/cli/terminal", "internal/display", "internal/packages", "internal/policy", "internal/wire", "schema", "transports/upstream"},
 	"internal/cli":                    {"internal/cli/hint", "internal/cli/terminal", "internal/display", "internal/redact"},
-	"modules/cluster":                 {"module", "aggregator", "catalog/store", "internal/cli", "internal/cli/conf", "internal/cli/hint", "internal/cli/replica", "internal/cli/terminal", "internal/cluster", "internal/cluster/configs", "internal/kv", "internal/records", "internal/seal", "schema", "schema/syntax", "transports/oauth"},
+	"modules/cluster":                 {"module", "aggregator", "catalog/store", "internal/cli", "internal/cli/conf", "internal/cli/hint", "internal/cli/replica", "internal/cli/terminal", "internal/cluster", "internal/cluster/configs", "internal/records", "internal/seal", "schema", "schema/syntax", "transports/oauth"},
 	"internal/cli/conf":               {"internal/cli/terminal", "internal/policy", "internal/toolglob", "internal/wire", "internal/nearest", "catalog", "catalog/store", "internal/cli", "internal/cli/hint", "internal/cli/hosts", "internal/packages", "internal/redact", "internal/regular", "internal/secretref", "internal/selfloop", "schema", "schema/syntax", "schema/profile"},
 	"cmd/dynmcp/internal/confine":     {"catalog", "internal/policy", "internal/toolglob", "internal/cli", "internal/cli/conf", "internal/cli/editfile", "internal/cli/hint", "internal/cli/terminal", "internal/sandbox", "internal/wire", "schema", "transports/upstream", "transports/upstream/command"},
 	"cmd/dynmcp/internal/configcmd":   {"internal/cli/hosts", "internal/cli/runs", "internal/event", "cmd/dynmcp/internal/described", "internal/cli/selfhost", "schema/mask", "cmd/dynmcp/internal/registrycmd", "cmd/dynmcp/internal/confine", "internal/cli", "internal/cli/conf", "internal/cli/editfile", "internal/cli/hint", "internal/cli/login", "internal/cli/terminal", "cmd/dynmcp/internal/testcmd", "internal/atomicfile", "internal/lazyregexp", "internal/sandbox", "schema", "transports/oauth", "transports/upstream/command"},
@@ -182,7 +181,7 @@ var mayImport = map[string][]string{
 	"internal/cli/process":            {"internal/regular"},
 	"cmd/dynmcp/internal/registrycmd": {"catalog/describe", "internal/cli", "internal/cli/conf", "internal/cli/editfile", "internal/cli/hint", "cmd/dynmcp/internal/secret", "internal/cli/terminal", "internal/atomicfile", "internal/display", "internal/keyring", "internal/lazyregexp", "internal/packages", "internal/pins", "internal/registry", "internal/regular", "schema", "schema/dotenv", "schema/syntax"},
 	"cmd/dynmcp/internal/updatecmd":   {"catalog", "catalog/store", "internal/cli", "internal/cli/conf", "internal/cli/editfile", "internal/cli/hint", "cmd/dynmcp/internal/registrycmd", "internal/cli/selfhost", "cmd/dynmcp/internal/testcmd", "cmd/dynmcp/internal/trust", "internal/pins", "schema", "schema/syntax"},
-	"internal/cli/replica":            {"aggregator", "internal/cli/hint", "internal/cluster", "internal/cluster/configs", "internal/guard", "internal/kv", "internal/records", "internal/kv/natskv", "internal/redact", "internal/regular", "internal/seal", "lazy", "schema", "transports/gateway", "transports/internode", "transports/oauth"},
+	"internal/cli/replica":            {"aggregator", "internal/cli/hint", "internal/cluster", "internal/cluster/configs", "internal/guard", "internal/records", "internal/records/natskv", "internal/redact", "internal/regular", "internal/seal", "lazy", "schema", "transports/gateway", "transports/internode", "transports/oauth"},
 	"internal/cli/runs":               {"aggregator", "internal/cli", "internal/cli/conf", "internal/cli/hint", "internal/cli/hosts", "internal/cli/terminal", "internal/display", "internal/event", "internal/recording", "internal/tap", "transports", "internal/cli/localhttp"},
 	"cmd/dynmcp/internal/ui":          {"catalog", "catalog/typescript", "internal/cli", "internal/cli/conf", "internal/cli/hint", "internal/cli/record", "internal/cli/runs", "internal/cli/selfhost", "cmd/dynmcp/internal/tokenscmd", "internal/activity", "internal/tokens", "internal/wire", "schema", "transports/gateway", "transports/oauth", "internal/cli/localhttp"},
 	"internal/cli/run":                {"aggregator", "internal/cli", "internal/cli/conf", "internal/cli/hint", "internal/cli/runs", "internal/cli/selfhost", "internal/pins", "internal/tap", "schema", "transports/upstream/command", "internal/cli/localhttp"},
@@ -228,7 +227,7 @@ func TestImportsPointOneWay(t *testing.T) {
 		importer := strings.TrimPrefix(pkg.ImportPath, module)
 		allowed, known := mayImport[importer]
 		for _, imported := range pkg.Imports {
-			if strings.HasPrefix(imported, "github.com/nats-io/") && importer != "internal/kv/natskv" {
+			if strings.HasPrefix(imported, "github.com/nats-io/") && importer != "internal/records/natskv" {
 				t.Errorf("%s imports %s: only natskv knows NATS", pkg.ImportPath, imported)
 			}
 			ours, ok := strings.CutPrefix(imported, module)

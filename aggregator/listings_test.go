@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/dynmcp/dynmcp/catalog"
-	"github.com/dynmcp/dynmcp/internal/kv/memkv"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/records/memkv"
 )
 
 // A listing of one replica is known to the others, which have not started the server, and to

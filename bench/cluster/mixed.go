@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/bench/internal/programs"
-	"github.com/dynmcp/dynmcp/internal/kv/natskv"
 	"github.com/dynmcp/dynmcp/internal/records"
+	"github.com/dynmcp/dynmcp/internal/records/natskv"
 )
 
 // other is the version of the other replicas.

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dynmcp/dynmcp/internal/kv/natskv"
 	"github.com/dynmcp/dynmcp/internal/records"
+	"github.com/dynmcp/dynmcp/internal/records/natskv"
 )
 
 // shown lists the cluster with both programs, and counts in passed which replicas use servers of

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/internal/cluster"
-	"github.com/dynmcp/dynmcp/internal/kv/memkv"
 	"github.com/dynmcp/dynmcp/internal/records"
+	"github.com/dynmcp/dynmcp/internal/records/memkv"
 )
 
 // traffic counts the requests of replicas to the shared state, and its notifications.

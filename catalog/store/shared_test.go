@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/catalog"
-	"github.com/dynmcp/dynmcp/internal/kv/memkv"
+	"github.com/dynmcp/dynmcp/internal/records/memkv"
 	"github.com/dynmcp/dynmcp/schema"
 )
 

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/kv/natskv"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/records"
+	"github.com/dynmcp/dynmcp/internal/records/natskv"
 )
 
 // Damaged records of every kind do not stop calls. They are named, and replicas repair those

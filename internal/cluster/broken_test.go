@@ -12,13 +12,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
-	"github.com/dynmcp/dynmcp/internal/kv/memkv"
 	"github.com/dynmcp/dynmcp/internal/records"
+	"github.com/dynmcp/dynmcp/internal/records/memkv"
 )
 
 // breakRecord changes one bit of a record, or writes junk if there is no record.
-func breakRecord(t *testing.T, store kv.Store, key string) {
+func breakRecord(t *testing.T, store records.Store, key string) {
 	t.Helper()
 	bucket, err := store.Bucket(t.Context(), Bucket)
 	if err != nil {

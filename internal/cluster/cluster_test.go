@@ -12,9 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
-	"github.com/dynmcp/dynmcp/internal/kv/memkv"
 	"github.com/dynmcp/dynmcp/internal/records"
+	"github.com/dynmcp/dynmcp/internal/records/memkv"
 )
 
 // bubbleClock is the clock of synctest; CLOCK_BOOTTIME is not in the bubble.
@@ -32,7 +31,7 @@ func (s wrapped) Bucket(ctx context.Context, name string) (records.Bucket, error
 }
 
 // join returns a replica that the end of the test closes.
-func join(t *testing.T, store kv.Store, name string, change ...func(*ReplicaOptions)) *Replica {
+func join(t *testing.T, store records.Store, name string, change ...func(*ReplicaOptions)) *Replica {
 	t.Helper()
 	o := ReplicaOptions{Store: store, Name: name, Address: name + ":1", Version: "1", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), clock: bubbleClock}
 	for _, c := range change {
@@ -273,7 +272,7 @@ func TestNamesAreAnyBytes(t *testing.T) {
 			t.Errorf("%q and %q are the same", name, other)
 		}
 		seen[key] = name
-		if err := kv.Check(key, nil); err != nil {
+		if err := records.Check(key, nil); err != nil {
 			t.Errorf("%q: %v", name, err)
 		}
 	}

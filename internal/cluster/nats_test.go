@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/kv/natskv"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/mcptest/natstest"
 	"github.com/dynmcp/dynmcp/internal/records"
+	"github.com/dynmcp/dynmcp/internal/records/natskv"
 )
 
 func TestMain(m *testing.M) { mcptest.Main(m) }

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/records"
 )
 
@@ -19,7 +18,7 @@ type State struct {
 }
 
 // Read returns the state without becoming a member.
-func Read(ctx context.Context, store kv.Store) (State, error) {
+func Read(ctx context.Context, store records.Store) (State, error) {
 	bucket, err := store.Bucket(ctx, Bucket)
 	if err != nil {
 		return State{}, fmt.Errorf("read the cluster's state: %w", err)

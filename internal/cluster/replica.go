@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/records"
 )
 
@@ -45,10 +44,10 @@ const (
 
 // ReplicaOptions configure Join.
 type ReplicaOptions struct {
-	Store   kv.Store // the caller closes it
-	Name    string   // for people; "" is the ID
-	Address string   // host:port where other replicas reach it
-	Version string   // of the program
+	Store   records.Store // the caller closes it
+	Name    string        // for people; "" is the ID
+	Address string        // host:port where other replicas reach it
+	Version string        // of the program
 
 	// Load, if not nil, returns the load of the replica. It must not block.
 	Load func() Load

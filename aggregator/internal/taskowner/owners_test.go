@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/work"
-	"github.com/dynmcp/dynmcp/internal/kv/memkv"
 	"github.com/dynmcp/dynmcp/internal/records"
+	"github.com/dynmcp/dynmcp/internal/records/memkv"
 	"github.com/dynmcp/dynmcp/internal/seal"
 )
 

@@ -14,9 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
-	"github.com/dynmcp/dynmcp/internal/kv"
-	"github.com/dynmcp/dynmcp/internal/kv/natskv"
 	"github.com/dynmcp/dynmcp/internal/records"
+	"github.com/dynmcp/dynmcp/internal/records/natskv"
 	"github.com/dynmcp/dynmcp/internal/redact"
 	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/internal/seal"
@@ -94,7 +93,7 @@ func (f *ClusterFlags) addresses() []string {
 
 // A Cluster is a connection to the shared state of the replicas, with its keys.
 type Cluster struct {
-	Store kv.Store
+	Store records.Store
 	Keys  *seal.Keys
 	log   *slog.Logger
 }
@@ -119,7 +118,7 @@ func (f *ClusterFlags) open(ctx context.Context, timeout time.Duration, name str
 }
 
 // connect connects to the cluster's NATS, and retries until timeout.
-func (f *ClusterFlags) connect(ctx context.Context, timeout time.Duration, name string, log *slog.Logger) (kv.Store, error) {
+func (f *ClusterFlags) connect(ctx context.Context, timeout time.Duration, name string, log *slog.Logger) (records.Store, error) {
 	if f.servers == "" {
 		return nil, hint.With(errors.New("no cluster is named"), "--cluster nats://HOST:4222, or %s", clusterVariable)
 	}
@@ -145,7 +144,7 @@ func (f *ClusterFlags) connect(ctx context.Context, timeout time.Duration, name 
 // A retryStore retries to open a bucket while the store is unavailable. After a start, the NATS
 // servers need some time to elect a leader.
 type retryStore struct {
-	kv.Store
+	records.Store
 	timeout time.Duration
 }
 

@@ -9,14 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
-	"github.com/dynmcp/dynmcp/internal/kv/memkv"
 	"github.com/dynmcp/dynmcp/internal/records"
+	"github.com/dynmcp/dynmcp/internal/records/memkv"
 )
 
 // An electing store is unavailable for the first few requests.
 type electing struct {
-	kv.Store
+	records.Store
 	left int
 }
 

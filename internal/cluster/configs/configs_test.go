@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/dynmcp/dynmcp/internal/kv/memkv"
 	"github.com/dynmcp/dynmcp/internal/records"
+	"github.com/dynmcp/dynmcp/internal/records/memkv"
 	"github.com/dynmcp/dynmcp/internal/seal"
 )
 

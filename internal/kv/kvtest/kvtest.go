@@ -1,4 +1,4 @@
-// Package kvtest tests implementations of kv.Store.
+// Package kvtest tests implementations of records.Store.
 package kvtest
 
 import (
@@ -10,13 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/records"
 )
 
 // A Connection is a store that a test can disconnect from its state and reconnect.
 type Connection interface {
-	kv.Store
+	records.Store
 	Cut()
 	Heal()
 }
@@ -65,7 +64,7 @@ func Run(t *testing.T, connect func(t *testing.T) Connection) {
 const patience = 90 * time.Second
 
 // bucket returns the bucket of a test.
-func bucket(t *testing.T, store kv.Store) records.Bucket {
+func bucket(t *testing.T, store records.Store) records.Bucket {
 	t.Helper()
 	name := strings.NewReplacer("/", "_").Replace(t.Name())
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
@@ -195,7 +194,7 @@ func values(t *testing.T, connect func() Connection) {
 	}
 	got.Value[1] = 'A'
 	want(t, b, "x", "value", revision)
-	if _, err := b.Put(t.Context(), "x", make([]byte, kv.MaxValue+1)); err == nil || errors.Is(err, records.ErrUnavailable) {
+	if _, err := b.Put(t.Context(), "x", make([]byte, records.MaxValue+1)); err == nil || errors.Is(err, records.ErrUnavailable) {
 		t.Errorf("put more than a value may have: got %v", err)
 	}
 	all := make([]byte, 256)

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/records"
 )
 
@@ -30,7 +29,7 @@ func (m *Memory) Connect() *Connection {
 	return &Connection{memory: m, change: make(chan struct{})}
 }
 
-// A Connection is a kv.Store with the state of a Memory. It can be cut off from it.
+// A Connection is a records.Store with the state of a Memory. It can be cut off from it.
 type Connection struct {
 	memory *Memory
 
@@ -41,7 +40,7 @@ type Connection struct {
 	connected func(bool)
 }
 
-var _ kv.Store = (*Connection)(nil)
+var _ records.Store = (*Connection)(nil)
 
 // Cut disconnects the connection: requests fail with records.ErrUnavailable, and watches pause.
 func (c *Connection) Cut() { c.set(func() { c.off = true }) }
@@ -133,7 +132,7 @@ func (b *bucket) WithTTL(ttl time.Duration) records.Bucket {
 }
 
 func (b *bucket) Get(ctx context.Context, key string) (records.Record, error) {
-	if err := cmp.Or(ctx.Err(), b.err(), kv.Check(key, nil)); err != nil {
+	if err := cmp.Or(ctx.Err(), b.err(), records.Check(key, nil)); err != nil {
 		return records.Record{}, err
 	}
 	r := b.of
@@ -161,7 +160,7 @@ func (b *bucket) Put(ctx context.Context, key string, value []byte) (uint64, err
 
 // set changes a record if fits accepts its present revision, 0 if absent.
 func (b *bucket) set(ctx context.Context, key string, value []byte, fits func(at uint64) bool) (uint64, error) {
-	if err := cmp.Or(ctx.Err(), b.err(), kv.Check(key, value)); err != nil {
+	if err := cmp.Or(ctx.Err(), b.err(), records.Check(key, value)); err != nil {
 		return 0, err
 	}
 	r := b.of
@@ -187,7 +186,7 @@ func (b *bucket) set(ctx context.Context, key string, value []byte, fits func(at
 }
 
 func (b *bucket) Delete(ctx context.Context, key string, revision uint64) error {
-	if err := cmp.Or(ctx.Err(), b.err(), kv.Check(key, nil)); err != nil {
+	if err := cmp.Or(ctx.Err(), b.err(), records.Check(key, nil)); err != nil {
 		return err
 	}
 	r := b.of

@@ -3,8 +3,8 @@ package memkv_test
 import (
 	"testing"
 
-	"github.com/dynmcp/dynmcp/internal/kv/kvtest"
-	"github.com/dynmcp/dynmcp/internal/kv/memkv"
+	"github.com/dynmcp/dynmcp/internal/records/kvtest"
+	"github.com/dynmcp/dynmcp/internal/records/memkv"
 )
 
 func TestMemory(t *testing.T) {

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/records"
 )
 
@@ -77,8 +76,11 @@ func (b *bucket) ensure(ctx context.Context) (created bool, err error) {
 		return false, failure(err)
 	}
 	c := stream.CachedInfo().Config
-	if err := b.isOurs(c); err != nil || c.Replicas >= nodes || b.store.conn.ConnectedClusterName() == "" {
-		return false, err
+	switch {
+	case c.AllowDirect, !c.AllowMsgTTL, !c.AllowRollup, c.MaxMsgsPerSubject != 1, !slices.Equal(c.Subjects, b.config(0).Subjects):
+		return false, fmt.Errorf("the stream %s in NATS has another layout: this dynmcp has not created it, and does not use it", c.Name)
+	case c.Replicas >= nodes, b.store.conn.ConnectedClusterName() == "":
+		return false, nil
 	}
 	c.Replicas = nodes
 	if _, err = js.UpdateStream(ctx, c); err != nil {
@@ -87,17 +89,6 @@ func (b *bucket) ensure(ctx context.Context) (created bool, err error) {
 		b.store.log.Info("a bucket is kept on more nodes now", "bucket", b.name, "nodes", nodes)
 	}
 	return false, nil
-}
-
-// isOurs returns an error if a stream has another layout than ours. Limits may differ.
-func (b *bucket) isOurs(c jetstream.StreamConfig) error {
-	layout := func(c jetstream.StreamConfig) []any {
-		return []any{c.Subjects, c.MaxMsgsPerSubject, c.AllowDirect, c.AllowMsgTTL, c.AllowRollup}
-	}
-	if !reflect.DeepEqual(layout(c), layout(b.config(c.Replicas))) {
-		return fmt.Errorf("the stream %s in NATS has another layout: this dynmcp has not created it, and does not use it", c.Name)
-	}
-	return nil
 }
 
 // create creates the stream, on one node if there are too few. created is false if another replica
@@ -126,7 +117,7 @@ func (b *bucket) bind(ctx context.Context) error {
 }
 
 func (b *bucket) Get(ctx context.Context, key string) (records.Record, error) {
-	if err := kv.Check(key, nil); err != nil {
+	if err := records.Check(key, nil); err != nil {
 		return records.Record{}, err
 	}
 	for before := uint64(0); ; {
@@ -178,7 +169,7 @@ func (w writer) Update(ctx context.Context, key string, value []byte, revision u
 // write makes store write a value, after storing it in chunks if it is large. The chunks of the
 // previous value are removed.
 func (w writer) write(ctx context.Context, key string, value []byte, store func(context.Context, []byte) (uint64, error)) (revision uint64, err error) {
-	if err := kv.Check(key, value); err != nil {
+	if err := records.Check(key, value); err != nil {
 		return 0, err
 	}
 	set := ""
@@ -209,7 +200,7 @@ func (b *bucket) publish(ctx context.Context, subject string, data []byte, ttl t
 }
 
 func (b *bucket) Delete(ctx context.Context, key string, revision uint64) error {
-	if err := kv.Check(key, nil); err != nil {
+	if err := records.Check(key, nil); err != nil {
 		return err
 	}
 	_, err := ask(ctx, b.store, func(ctx context.Context) (any, error) {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/records"
 )
 
@@ -77,7 +76,7 @@ func (b *bucket) value(ctx context.Context, key string, data []byte) ([]byte, er
 	}
 	var set string
 	var n, size int
-	if _, err := fmt.Sscanf(string(ref), "%s %d %d", &set, &n, &size); err != nil || size < 0 || size > kv.MaxValue {
+	if _, err := fmt.Sscanf(string(ref), "%s %d %d", &set, &n, &size); err != nil || size < 0 || size > records.MaxValue {
 		return nil, fmt.Errorf("the record %s has a reference to no chunks: %q", key, ref)
 	}
 	value := make([]byte, 0, size)

@@ -22,7 +22,7 @@ const (
 	streamStoreFailed    jetstream.ErrorCode = 10077 // JSStreamStoreFailedF: the stream is full
 )
 
-// failure converts an error of NATS to one of package kv.
+// failure converts an error of NATS to one of package records.
 func failure(err error) error {
 	switch code := codeOf(err); {
 	case err == nil:
@@ -74,7 +74,7 @@ type denial struct {
 	at  time.Time
 }
 
-// ask sends a request to NATS with a time limit. The error is one of package kv.
+// ask sends a request to NATS with a time limit. The error is one of package records.
 func ask[T any](ctx context.Context, s *Store, question func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := s.asking(ctx, s.opts.answer)
 	defer cancel()

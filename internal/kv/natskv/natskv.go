@@ -1,4 +1,4 @@
-// Package natskv is a [kv.Store] on NATS JetStream. Each bucket is a key-value bucket, visible
+// Package natskv is a [records.Store] on NATS JetStream. Each bucket is a key-value bucket, visible
 // to all tools of NATS, that a majority of three nodes keeps. No other package knows NATS.
 //
 //	bucket.go  a bucket and its records, one at a time
@@ -188,10 +188,8 @@ func (s *Store) Bucket(ctx context.Context, name string) (records.Bucket, error)
 			return nil, fmt.Errorf("bucket %s: %w", name, err)
 		}
 		s.mu.Lock()
-		if s.buckets[name] == nil {
-			s.buckets[name] = b
-		}
-		b = s.buckets[name]
+		b = cmp.Or(s.buckets[name], b) // another call may have been faster
+		s.buckets[name] = b
 		s.mu.Unlock()
 	}
 	return writer{bucket: b}, nil

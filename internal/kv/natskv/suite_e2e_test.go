@@ -9,8 +9,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/dynmcp/dynmcp/internal/kv/kvtest"
 	"github.com/dynmcp/dynmcp/internal/mcptest/natstest"
+	"github.com/dynmcp/dynmcp/internal/records/kvtest"
 )
 
 // A proxy passes connections on to an address, and can be cut.
