@@ -54,7 +54,7 @@ func (rs *testReplicas) add(id string, handle func(*host.Request)) *testReplica 
 	if err != nil {
 		rs.t.Fatal(err)
 	}
-	r := &testReplica{id: id, client: internode.NewClient(identity, id), leaves: make(chan time.Duration)}
+	r := &testReplica{id: id, client: internode.NewClient(identity), leaves: make(chan time.Duration)}
 	to := func(other *testReplica, principal string) (http.RoundTripper, bool) {
 		if other == nil {
 			return nil, false

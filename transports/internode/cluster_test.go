@@ -89,7 +89,7 @@ func (c *testCluster) add(id string, k *seal.Keys, tune ...func(*gateway.Gateway
 	c.t.Helper()
 	n := &node{cluster: c, id: id, keys: k, left: make(chan struct{})}
 	identity := keyed(c.t, k)
-	n.client = NewClient(identity, id)
+	n.client = NewClient(identity)
 	c.clients = append(c.clients, n.client)
 	to := func(other *node, principal string) (http.RoundTripper, bool) {
 		if other == nil {

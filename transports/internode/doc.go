@@ -1,13 +1,14 @@
-// Package internode is the transport between the replicas of one service: HTTP/2 over TLS 1.3.
+// Package internode is the transport between the replicas of one service: HTTP over TLS 1.3.
 // Both sides must present a certificate of the cluster.
 //
 //	/request/…         a host's request, forwarded unchanged      [Client.Request, Routes.Requests]
-//	/upstream/SERVER   the lines of one upstream, both ways       [Client.Open, Routes.Upstream]
+//	/mcp/SERVER        the lines of one upstream, both ways       [Client.Open, Routes.Upstream]
 //	/result/HANDLE     a stored result of a principal             [Client.Result, Routes.Result]
 //
-// Between two replicas there is one persistent HTTP/2 connection each way. Pings detect a
-// peer that is dead, stopped or disconnected, and fail all requests on its connection. A server
-// that shuts down sends GOAWAY, so that clients resend the requests that were not processed.
+// Requests and results use one persistent HTTP/2 connection each way. Pings detect a peer that is
+// dead, stopped or disconnected, and fail all requests on its connection. A server that shuts down
+// sends GOAWAY, so that clients resend the requests that were not processed. Each upstream has a
+// connection of its own, which becomes a stream (package lines); empty lines take the place of pings.
 //
 // Replicas of two successive releases understand each other: unknown headers and members
 // are ignored, and an unknown route is answered with 501, which becomes [ErrUnsupported].
@@ -18,13 +19,8 @@ import (
 	"time"
 )
 
-// protocol is the version of the protocol between replicas.
-const protocol = "1"
-
 // The headers of this protocol. A host's own headers of these names are ignored.
 const (
-	headerProtocol  = "Dynmcp-Protocol"
-	headerFrom      = "Dynmcp-From"      // the ID of the requesting replica
 	headerPrincipal = "Dynmcp-Principal" // the principal of the request, query-escaped
 	headerHolder    = "Dynmcp-Holder"    // the ID of the replica that has the requested server
 	headerLimit     = "Dynmcp-Limit"     // the limit of a stored result, in tokens
@@ -50,10 +46,6 @@ var ErrUnsupported = errors.New("the replica runs another release of dynmcp, whi
 
 // ErrDraining means that a replica is about to end, and accepts nothing new.
 var ErrDraining = errors.New("the replica is about to end")
-
-// ErrLost is the error of a stream whose replica is gone. A stream that the other side closed
-// ends with io.EOF.
-var ErrLost = errors.New("the replica is gone")
 
 // A NotHereError means that a server runs on another replica than the one asked.
 type NotHereError struct{ Holder string } // its ID

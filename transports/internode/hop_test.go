@@ -46,7 +46,7 @@ func callOnce(b *testing.B, at *node, id, body string) {
 // on a TCP connection without TLS.
 func BenchmarkUpstreamHop(b *testing.B) {
 	identity := keyed(b, seal.Random())
-	at := serve(b, identity, Routes{Upstream: func(context.Context, string, string, string) (func(io.ReadWriteCloser), error) {
+	at := serve(b, identity, Routes{Upstream: func(context.Context, string, string) (func(io.ReadWriteCloser), error) {
 		return func(stream io.ReadWriteCloser) { echo(stream, "") }, nil
 	}})
 	stream, err := newClient(b, identity, "a").Open(b.Context(), at.Addr().String(), "x", "")

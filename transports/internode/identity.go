@@ -123,8 +123,8 @@ func Files(cert, key, ca string) (*Identity, error) {
 	return id, nil
 }
 
-// alpn is the protocol that TLS negotiates.
-var alpn = []string{"h2"}
+// alpn are the protocols that TLS negotiates.
+var alpn = []string{"h2", "http/1.1"}
 
 // server returns the configuration of a listener.
 func (id *Identity) server() *tls.Config {
@@ -155,15 +155,15 @@ func (id *Identity) server() *tls.Config {
 	}
 }
 
-// client returns the configuration of connections to others.
-func (id *Identity) client() *tls.Config {
+// client returns the configuration of connections to others, for a protocol.
+func (id *Identity) client(protocol string) *tls.Config {
 	name := "replica.dynmcp"
 	if id.names != nil {
 		name = id.names[0]
 	}
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
-		NextProtos: alpn,
+		NextProtos: []string{protocol},
 		ServerName: name,
 		GetClientCertificate: func(asked *tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			certificates, err := id.certificates()

@@ -94,9 +94,9 @@ func TestClientWithoutCertificateIsRefused(t *testing.T) {
 	reached := make(chan string, 9)
 	opts := Routes{Requests: func(w http.ResponseWriter, r *http.Request, _ string) { reached <- r.URL.Path }}
 	address := serve(t, keyed(t, keys(t, secret(1))), opts).Addr().String()
-	foreign := keyed(t, keys(t, secret(9))).client()
+	foreign := keyed(t, keys(t, secret(9))).client("h2")
 	foreign.VerifyConnection = nil
-	old := keyed(t, keys(t, secret(1))).client()
+	old := keyed(t, keys(t, secret(1))).client("h2")
 	old.MinVersion, old.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
 	for what, config := range map[string]*tls.Config{
 		"no certificate":        {InsecureSkipVerify: true, NextProtos: []string{"h2"}},

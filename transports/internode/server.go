@@ -15,19 +15,19 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
+
+	"github.com/dynmcp/dynmcp/transports/lines"
 )
 
 // Routes are the routes of a Server. A nil function disables its route.
 type Routes struct {
 	// Requests serves a host's request, with the path that the host sent.
 	Requests func(w http.ResponseWriter, r *http.Request, principal string)
-	// Upstream returns a function that serves an upstream server to the replica from, for a
+	// Upstream returns a function that serves an upstream server to another replica, for a
 	// principal if the server runs once for each: JSON-RPC lines in and out until either side
-	// closes the stream. ctx ends when the other side is gone, and with serve. The error is a
-	// *NotHereError if the server runs elsewhere, ErrDraining if this replica accepts nothing
-	// new.
-	Upstream func(ctx context.Context, server, principal, from string) (serve func(stream io.ReadWriteCloser), err error)
+	// closes the stream. ctx ends with serve, or shortly after that of Serve. The error is a
+	// *NotHereError if the server runs elsewhere, ErrDraining if this replica accepts nothing new.
+	Upstream func(ctx context.Context, server, principal string) (serve func(stream io.ReadWriteCloser), err error)
 	// Result returns a stored result of a principal, and its limit in tokens.
 	Result func(ctx context.Context, principal, handle string) (result json.RawMessage, limit int, ok bool)
 	Logger *slog.Logger
@@ -53,8 +53,12 @@ func NewServer(identity *Identity, opts Routes) *Server {
 // closes ln.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	var protocols http.Protocols
+	protocols.SetHTTP1(true) // of which connections become streams
 	protocols.SetHTTP2(true)
+	life, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
 	server := &http.Server{
+		BaseContext:       func(net.Listener) context.Context { return life },
 		Handler:           http.HandlerFunc(s.serve),
 		TLSConfig:         s.identity.server(),
 		Protocols:         &protocols,
@@ -79,6 +83,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
+	defer context.AfterFunc(closing, cut)() // ends streams
 	if server.Shutdown(closing) != nil {
 		_ = server.Close()
 	}
@@ -114,40 +119,25 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.begin()
 	defer s.work.Done()
 	defer s.recovered(w)
-	w.Header().Set(headerProtocol, protocol)
 	principal, err := url.QueryUnescape(r.Header.Get(headerPrincipal))
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
 	first, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
-	name, err := url.PathUnescape(rest)
-	if err != nil {
+	name, err2 := url.PathUnescape(rest)
+	if err := cmp.Or(err, err2); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	switch {
 	case first == "request" && s.opts.Requests != nil:
-		r.URL = withPath(r.URL, name, rest)
-		s.opts.Requests(w, r, principal)
-	case first == "upstream" && s.opts.Upstream != nil && r.Method == http.MethodPost:
+		http.StripPrefix("/request", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s.opts.Requests(w, r, principal)
+		})).ServeHTTP(w, r)
+	case "/"+first == lines.Path && s.opts.Upstream != nil && r.Method == http.MethodGet:
 		s.upstream(w, r, name, principal)
 	case first == "result" && s.opts.Result != nil && r.Method == http.MethodGet:
 		s.result(w, r, name, principal)
 	default:
 		http.Error(w, "there is no "+r.Method+" /"+first, http.StatusNotImplemented)
 	}
-}
-
-// withPath returns u with another path, which is given plain and escaped, both without the
-// first slash.
-func withPath(u *url.URL, path, escaped string) *url.URL {
-	passed := *u
-	passed.Path, passed.RawPath = "/"+path, ""
-	if passed.EscapedPath() != "/"+escaped {
-		passed.RawPath = "/" + escaped
-	}
-	return &passed
 }
 
 func (s *Server) result(w http.ResponseWriter, r *http.Request, handle, principal string) {
@@ -161,7 +151,7 @@ func (s *Server) result(w http.ResponseWriter, r *http.Request, handle, principa
 }
 
 func (s *Server) upstream(w http.ResponseWriter, r *http.Request, server, principal string) {
-	serve, err := s.opts.Upstream(r.Context(), server, principal, r.Header.Get(headerFrom))
+	serve, err := s.opts.Upstream(r.Context(), server, principal)
 	if err != nil {
 		status := http.StatusBadGateway
 		if elsewhere, ok := errors.AsType[*NotHereError](err); ok {
@@ -173,54 +163,12 @@ func (s *Server) upstream(w http.ResponseWriter, r *http.Request, server, princi
 		http.Error(w, err.Error(), status)
 		return
 	}
-	stream := &serverStream{body: r.Body, w: w, control: http.NewResponseController(w)}
-	defer stream.end()
-	if _, err := stream.Write(nil); err != nil { // the header
-		_ = stream.Close()
+	conn, err := lines.Accept(w, r)
+	if err != nil {
+		return // the other side is gone, or was told
 	}
+	stream := newStream(conn)
+	defer stream.Close()
+	defer context.AfterFunc(r.Context(), func() { stream.Close() })()
 	serve(stream)
-}
-
-// A serverStream is the stream of an upstream, at the replica that runs it.
-type serverStream struct {
-	body    io.ReadCloser
-	control *http.ResponseController
-
-	mu    sync.Mutex // held while w is written to
-	w     http.ResponseWriter
-	ended bool
-}
-
-func (s *serverStream) Read(p []byte) (int, error) { return readPeer(s.body, p) }
-
-// Write implements io.Writer. It returns when the data was sent.
-func (s *serverStream) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended {
-		return 0, io.ErrClosedPipe
-	}
-	n, err := s.w.Write(p)
-	if err == nil {
-		err = s.control.Flush()
-	}
-	return n, err
-}
-
-// Close implements io.Closer: nothing more is read, and a pending write has a second.
-func (s *serverStream) Close() error {
-	err := s.body.Close()
-	if !s.mu.TryLock() {
-		return errors.Join(err, s.control.SetWriteDeadline(time.Now().Add(time.Second)))
-	}
-	defer s.mu.Unlock()
-	s.ended = true
-	return err
-}
-
-// end is called before the response ends, after which nothing may write to it.
-func (s *serverStream) end() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ended = true
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/transports"
@@ -17,6 +19,11 @@ import (
 
 // serve serves replicas until the test ends, and returns the address and the connections.
 func serve(t testing.TB, identity *Identity, opts Routes) *connections {
+	t.Helper()
+	return serveBy(t, NewServer(identity, opts))
+}
+
+func serveBy(t testing.TB, server *Server) *connections {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -27,7 +34,7 @@ func serve(t testing.TB, identity *Identity, opts Routes) *connections {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = NewServer(identity, opts).Serve(ctx, c) // a test may have closed it
+		_ = server.Serve(ctx, c) // a test may have closed it
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -37,7 +44,7 @@ func serve(t testing.TB, identity *Identity, opts Routes) *connections {
 }
 
 func newClient(t testing.TB, identity *Identity, id string) *Client {
-	c := NewClient(identity, id)
+	c := NewClient(identity)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -59,7 +66,7 @@ func echo(stream io.ReadWriteCloser, word string) {
 func TestAnUpstreamOfAnotherReplica(t *testing.T) {
 	ended := make(chan error, 1)
 	identity := keyed(t, seal.Random())
-	at := serve(t, identity, Routes{Upstream: func(ctx context.Context, server, principal, from string) (func(io.ReadWriteCloser), error) {
+	at := serve(t, identity, Routes{Upstream: func(ctx context.Context, server, principal string) (func(io.ReadWriteCloser), error) {
 		switch server {
 		case "elsewhere":
 			return nil, &NotHereError{Holder: "b"}
@@ -72,7 +79,7 @@ func TestAnUpstreamOfAnotherReplica(t *testing.T) {
 		}
 		return func(stream io.ReadWriteCloser) {
 			defer stream.Close()
-			echo(stream, server+","+principal+","+from+":")
+			echo(stream, server+","+principal+":")
 			_, err := stream.Read(make([]byte, 1))
 			ended <- err
 		}, nil
@@ -99,7 +106,7 @@ func TestAnUpstreamOfAnotherReplica(t *testing.T) {
 			_, err := io.WriteString(stream, line+"\n")
 			wrote <- err
 		}()
-		if got, err := lines.ReadString('\n'); err != nil || got != server+","+principal+",a:"+line+"\n" {
+		if got, err := lines.ReadString('\n'); err != nil || got != server+","+principal+":"+line+"\n" {
 			t.Fatalf("got %d bytes, %v: %.200s", len(got), err, got)
 		}
 		if err := <-wrote; err != nil {
@@ -131,20 +138,16 @@ func TestAnUpstreamOfAnotherReplica(t *testing.T) {
 	if _, err := open("broken", ""); err == nil || err.Error() != "it does not start" {
 		t.Errorf("got %v", err)
 	}
-	if got := at.count(); got != 1 {
-		t.Errorf("there were %d connections", got)
-	}
 }
 
-// A stream whose connection breaks ends with ErrLost at both ends.
+// A stream whose connection breaks ends at both ends.
 func TestAStreamIsLost(t *testing.T) {
 	ended := make(chan error, 1)
 	identity := keyed(t, seal.Random())
-	at := serve(t, identity, Routes{Upstream: func(ctx context.Context, _, _, _ string) (func(io.ReadWriteCloser), error) {
+	at := serve(t, identity, Routes{Upstream: func(ctx context.Context, _, _ string) (func(io.ReadWriteCloser), error) {
 		return func(stream io.ReadWriteCloser) {
 			echo(stream, "")
 			_, err := stream.Read(make([]byte, 1))
-			<-ctx.Done()
 			ended <- err
 		}, nil
 	}})
@@ -153,13 +156,101 @@ func TestAStreamIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stream.Close()
+	if _, err := io.WriteString(stream, "x\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(stream, make([]byte, 2)); err != nil { // the other side serves it
+		t.Fatal(err)
+	}
 	at.cut()
-	if _, err := stream.Read(make([]byte, 1)); !errors.Is(err, ErrLost) {
+	if _, err := stream.Read(make([]byte, 1)); err == nil {
 		t.Errorf("got %v", err)
 	}
-	if err := <-ended; !errors.Is(err, ErrLost) {
+	if err := <-ended; err == nil {
 		t.Errorf("the other side got %v", err)
 	}
+}
+
+// The last lines arrive although the end that sent them has not read all, and a stream ends with its
+// server.
+func TestEndOfAStream(t *testing.T) {
+	t.Parallel()
+	identity := keyed(t, seal.Random())
+	last := strings.Repeat("x", 1<<20) + "\n"
+	sent := make(chan struct{})
+	server := NewServer(identity, Routes{Upstream: func(_ context.Context, name, _ string) (func(io.ReadWriteCloser), error) {
+		return func(stream io.ReadWriteCloser) {
+			if name == "idle" {
+				echo(stream, "")
+				return
+			}
+			<-sent
+			_, _ = io.WriteString(stream, last)
+			sent <- struct{}{}
+		}, nil
+	}})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ctx, ln) }()
+	client := newClient(t, identity, "a")
+	open := func(name string) io.ReadWriteCloser {
+		stream, err := client.Open(t.Context(), ln.Addr().String(), name, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { stream.Close() })
+		return stream
+	}
+	busy, idle := open("busy"), open("idle")
+	for range 100 {
+		if _, err := io.WriteString(busy, call(1, "x")+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sent <- struct{}{}
+	<-sent
+	time.Sleep(100 * time.Millisecond) // it is about to close its end
+	if got, err := io.ReadAll(busy); string(got) != last || err != nil {
+		t.Errorf("got %d bytes, %v", len(got), err)
+	}
+	end()
+	if got, err := io.ReadAll(idle); len(got) > 0 || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
+// Empty lines are sent between lines only, and are not read.
+func TestEmptyLinesStayBetweenLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		writer, reader := newStream(near), newStream(far)
+		go io.Copy(io.Discard, writer)
+		go func() {
+			defer writer.Close()
+			for _, part := range []string{"one\n", "tw", "o\n"} {
+				if _, err := io.WriteString(writer, part); err != nil {
+					t.Error(err)
+				}
+				if part != "tw" {
+					time.Sleep(10 * silence) // the other end is not lost
+				} else {
+					time.Sleep(silence / 2)
+				}
+			}
+		}()
+		got, err := io.ReadAll(reader)
+		if string(got) != "one\ntwo\n" || err != nil {
+			t.Errorf("got %q, %v", got, err)
+		}
+		reader.Close()
+	})
 }
 
 // A replica that answers no ping is lost: all requests on its connection end.
@@ -167,15 +258,20 @@ func TestSilentReplicaIsLost(t *testing.T) {
 	t.Parallel()
 	identity := keyed(t, seal.Random())
 	reached := make(chan struct{})
-	at := serve(t, identity, Routes{
-		Upstream: func(ctx context.Context, _, _, _ string) (func(io.ReadWriteCloser), error) {
-			return func(stream io.ReadWriteCloser) { echo(stream, "") }, nil
+	lost := make(chan error, 1)
+	server := NewServer(identity, Routes{
+		Upstream: func(ctx context.Context, _, _ string) (func(io.ReadWriteCloser), error) {
+			return func(stream io.ReadWriteCloser) {
+				_, err := stream.Read(make([]byte, 1))
+				lost <- err
+			}, nil
 		},
 		Requests: func(_ http.ResponseWriter, r *http.Request, _ string) {
 			close(reached)
 			<-r.Context().Done()
 		},
 	})
+	at := serveBy(t, server)
 	address, stop := between(t, at.Addr().String())
 	client := newClient(t, identity, "a")
 	client.transport.HTTP2.SendPingTimeout /= 10 // for a shorter test
@@ -199,8 +295,11 @@ func TestSilentReplicaIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop()
-	if _, err := stream.Read(make([]byte, 1)); !errors.Is(err, ErrLost) {
+	if _, err := stream.Read(make([]byte, 1)); err == nil {
 		t.Errorf("got %v", err)
+	}
+	if err := <-lost; err == nil {
+		t.Errorf("the other side got %v", err)
 	}
 	var failure *transports.Failure
 	if err := <-answered; !errors.As(err, &failure) || failure.Outcome != transports.Unknown {

@@ -1,7 +1,6 @@
 package localhttp
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"crypto/hmac"
@@ -14,13 +13,8 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"time"
-)
 
-// hostPath is the path at which a host connects. It asks to upgrade the connection to hostProtocol.
-const (
-	hostPath     = "/mcp"
-	hostProtocol = "mcp-lines"
+	"github.com/dynmcp/dynmcp/transports/lines"
 )
 
 // Headers of requests and answers.
@@ -54,54 +48,48 @@ var ErrAbsent = errors.New("no dynmcp serves there")
 // errForeign means that something else serves a path.
 var errForeign = errors.New("it is served by another program")
 
-// send sends a request to the run at a path. The connection must be closed.
-func send(ctx context.Context, path, method, target string, header http.Header) (net.Conn, *http.Response, error) {
+// send sends a request to the run at a path.
+func send(ctx context.Context, path string, r *http.Request) (*http.Response, error) {
 	conn, secret, err := dial(ctx, path)
-	if err != nil {
-		return nil, nil, err
-	}
-	if deadline, ok := ctx.Deadline(); ok {
-		_ = conn.SetReadDeadline(deadline)
-	}
-	defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })()
-	resp, err := exchange(ctx, conn, secret, method, target, header)
-	if err != nil {
-		conn.Close()
-		return nil, nil, cmp.Or(context.Cause(ctx), err)
-	}
-	_ = conn.SetReadDeadline(time.Time{})
-	return conn, resp, nil
-}
-
-func exchange(ctx context.Context, conn net.Conn, secret secret, method, target string, header http.Header) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, method, "http://run"+target, nil)
 	if err != nil {
 		return nil, err
 	}
+	return exchange(ctx, conn, secret, r)
+}
+
+func exchange(ctx context.Context, conn net.Conn, secret secret, r *http.Request) (*http.Response, error) {
 	nonce := rand.Text()
-	r.Header = header
 	r.Header.Set(nonceHeader, nonce)
 	r.Header.Set(proofHeader, secret.proof("client", nonce))
-	_ = r.Write(conn) // what was answered is read first
-	resp, err := http.ReadResponse(bufio.NewReader(conn), r)
+	resp, err := lines.Exchange(ctx, conn, r)
 	switch {
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
 	case errors.Is(err, io.ErrUnexpectedEOF) || isReset(err):
-		return nil, fmt.Errorf("%w: %w", ErrAbsent, err) // the run is ending
+		err = fmt.Errorf("%w: %w", ErrAbsent, err) // the run is ending
 	case err != nil || !secret.proves(resp.Header.Get(proofHeader), "run", nonce):
-		return nil, errForeign
+		err = errForeign
 	}
-	return resp, nil
+	if err != nil {
+		conn.Close()
+	}
+	return resp, err
 }
 
 // Open sends a request to the run at a path, and returns the body of a successful answer.
 func Open(ctx context.Context, path, method, target string) (io.ReadCloser, error) {
 	const maxError = 16 << 20
-	conn, resp, err := send(ctx, path, method, target, http.Header{"Connection": {"close"}})
+	r, err := http.NewRequestWithContext(ctx, method, "http://run"+target, nil)
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	body := &body{resp.Body, conn, stop}
+	r.Close = true
+	resp, err := send(ctx, path, r)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { resp.Body.Close() })
+	body := &body{resp.Body, stop}
 	if resp.StatusCode == http.StatusOK {
 		return body, nil
 	}
@@ -110,17 +98,16 @@ func Open(ctx context.Context, path, method, target string) (io.ReadCloser, erro
 	return nil, cmp.Or(err, errors.New(strings.TrimSpace(string(text))))
 }
 
-// A body is the body of an answer, which closes its connection.
+// A body is the body of an answer, which ends with a context.
 type body struct {
 	io.ReadCloser
-	conn net.Conn
 	stop func() bool
 }
 
 // Close implements io.Closer.
 func (b *body) Close() error {
 	b.stop()
-	return b.conn.Close()
+	return b.ReadCloser.Close()
 }
 
 // IsServed reports whether something serves a path.
@@ -138,17 +125,17 @@ func IsLeftOver(err error) bool { return isRefused(err) || errors.Is(err, fs.Err
 // Connect connects a host to the run at a path. version is that of the run. The error is
 // ErrAbsent if there is no run that takes hosts.
 func Connect(ctx context.Context, path string) (_ net.Conn, version string, err error) {
-	conn, resp, err := send(ctx, path, http.MethodGet, hostPath, http.Header{"Connection": {"Upgrade"}, "Upgrade": {hostProtocol}})
+	resp, err := send(ctx, path, lines.NewRequest(""))
 	if err != nil {
 		if errors.Is(err, errForeign) {
 			err = fmt.Errorf("%s is served by another program", path)
 		}
 		return nil, "", err
 	}
-	if resp.StatusCode == http.StatusSwitchingProtocols {
-		return conn, resp.Header.Get(versionHeader), nil
+	if stream, ok := resp.Body.(net.Conn); ok {
+		return stream, resp.Header.Get(versionHeader), nil
 	}
-	conn.Close()
+	resp.Body.Close()
 	if resp.StatusCode == http.StatusServiceUnavailable {
 		return nil, "", ErrAbsent
 	}

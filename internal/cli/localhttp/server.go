@@ -21,6 +21,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/internal/cli/process"
+	"github.com/dynmcp/dynmcp/transports/lines"
 )
 
 // A Server is the private HTTP server of a run. If it has a name and nobody holds the lock beside
@@ -145,7 +146,7 @@ func (s *Server) Start(handler http.Handler) {
 	ctx, cancel := context.WithCancel(context.Background())
 	mux := http.NewServeMux()
 	mux.Handle("/", handler)
-	mux.HandleFunc("GET "+hostPath, s.serveHost)
+	mux.HandleFunc("GET "+lines.Path, s.serveHost)
 	s.server = http.Server{
 		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.admit(w, r, mux) }),
 		ReadHeaderTimeout: 5 * time.Second,
@@ -325,28 +326,17 @@ func (s *Server) isReplaced() bool {
 	return s.program != nil && now != nil && (!os.SameFile(s.program, now) || !s.program.ModTime().Equal(now.ModTime()))
 }
 
-// serveHost turns the connection of a request into that of a host, on which messages are lines as
-// on stdin and stdout.
+// serveHost turns the connection of a request into that of a host.
 func (s *Server) serveHost(w http.ResponseWriter, r *http.Request) {
 	if !s.enter() {
 		http.Error(w, "this run takes no more hosts", http.StatusServiceUnavailable)
 		return
 	}
 	defer s.leave()
-	conn, buffer, err := http.NewResponseController(w).Hijack()
+	w.Header().Set(versionHeader, s.Version)
+	conn, err := lines.Accept(w, r)
 	if err != nil {
-		s.Log.Error("a host could not connect", "err", err)
-		return
-	}
-	head := w.Header()
-	head.Set("Connection", "Upgrade")
-	head.Set("Upgrade", hostProtocol)
-	head.Set(versionHeader, s.Version)
-	fmt.Fprintf(buffer, "HTTP/1.1 101 Switching Protocols\r\n")
-	_ = head.Write(buffer)
-	fmt.Fprintf(buffer, "\r\n")
-	if buffer.Flush() != nil || buffer.Reader.Buffered() > 0 || conn.SetDeadline(time.Time{}) != nil {
-		conn.Close() // the host has left, or did not wait for the answer
+		s.Log.Debug("a host did not connect", "err", err)
 		return
 	}
 	if err := s.serve(s.ctx, conn); err != nil {

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -131,7 +132,7 @@ func TestProofOfTheSecret(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := ""
-		if resp, err := exchange(t.Context(), conn, test.ours, http.MethodGet, "/", http.Header{}); err != nil {
+		if resp, err := exchange(t.Context(), conn, test.ours, httptest.NewRequest(http.MethodGet, "/", nil)); err != nil {
 			got = err.Error()
 		} else {
 			text, _ := io.ReadAll(resp.Body)

@@ -17,7 +17,7 @@ func (r *Replica) Serve(agg *aggregator.Aggregator, g *gateway.Gateway) (stop fu
 	r.agg.Store(agg)
 	server := internode.NewServer(r.id, internode.Routes{
 		Requests: g.ServePassed,
-		Upstream: func(ctx context.Context, server, principal, from string) (func(io.ReadWriteCloser), error) {
+		Upstream: func(ctx context.Context, server, principal string) (func(io.ReadWriteCloser), error) {
 			return r.serveUpstream(ctx, agg, server, principal)
 		},
 		Result: func(_ context.Context, principal, handle string) (json.RawMessage, int, bool) {

@@ -111,7 +111,7 @@ func (r *Replica) Join(ctx context.Context) error {
 		r.fence.Close()
 		return err
 	}
-	r.self, r.client = self, internode.NewClient(r.id, self.ID())
+	r.self, r.client = self, internode.NewClient(r.id)
 	r.log.Info("joined the cluster", "replica", r.flags.name, "id", self.ID(), "address", address)
 	return nil
 }

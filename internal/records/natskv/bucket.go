@@ -20,13 +20,10 @@ const nodes = 3
 // remembered is how long the deletion of a record is kept for watches.
 const remembered = 7 * 24 * time.Hour
 
-// A bucket is a key-value bucket of the library (jetstream/kv.go of v1.55.0). Its methods are bypassed
-// where they do less than records.Bucket promises:
-//   - CreateKeyValue sets AllowDirect, so that any node answers Get, even one that lacks the last
-//     change;
-//   - Put and Update accept no time to live, which only Create has;
-//   - Watch counts messages to find the end of the present records, and omits those that change
-//     meanwhile; it takes up to twenty seconds to detect that the node of its consumer is gone.
+// A bucket is a key-value bucket of the library. Its methods are bypassed where those of v1.55.0 do less
+// than records.Bucket promises: CreateKeyValue lets any node answer Get; Put and Update accept no
+// time to live; Watch omits present records that change before they are sent, and takes up to
+// twenty seconds to detect that the node of its consumer is gone.
 type bucket struct {
 	store    *Store
 	name     string // in NATS
