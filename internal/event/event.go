@@ -4,6 +4,7 @@ package event
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/dynmcp/dynmcp/internal/sandbox"
@@ -65,29 +66,43 @@ const Failed = "failed"
 
 // A Server is the state of an upstream.
 type Server struct {
-	Name      string
-	State     string // a lazy.State, or Failed
-	Lazy      bool
-	Transport string
-	PID       int             // of its process, 0 if there is none
-	Sandbox   *sandbox.Status // nil without one
-	Since     time.Time       // when it was connected; zero if it is not connected
-	Starts    int64           // number of connections
-	Failed    int64           // number of failed starts
-	FailedAt  time.Time       // when starts began to fail; zero if the last one succeeded
-	Protocol  string          // protocol version of the connection
-	Tools     int             // number of known tools
-	InFlight  int             // calls of hosts in flight, also at upstreams of one user or session
-	Waiting   int             // calls that wait because of a limit of the server
-	Err       string          // why it could not be started, or was lost
+	Name      string          `json:"name"`
+	State     string          `json:"state"` // a lazy.State, or Failed
+	Lazy      bool            `json:"lazy"`
+	Transport string          `json:"transport"`
+	PID       int             `json:"pid,omitempty"`      // of its process, 0 if there is none
+	Since     time.Time       `json:"since,omitzero"`     // when it was connected; zero if it is not connected
+	FailedAt  time.Time       `json:"failed_at,omitzero"` // when starts began to fail; zero if the last one succeeded
+	Starts    int64           `json:"starts"`             // number of connections
+	Failed    int64           `json:"starts_failed"`      // number of failed starts
+	Protocol  string          `json:"protocol,omitempty"` // protocol version of the connection
+	Tools     int             `json:"tools"`              // number of known tools
+	InFlight  int             `json:"in_flight"`          // calls of hosts in flight, also at upstreams of one user or session
+	Waiting   int             `json:"waiting"`            // calls that wait because of a limit of the server
+	Err       string          `json:"error,omitempty"`    // why it could not be started, or was lost
+	Sandbox   *sandbox.Status `json:"sandbox,omitempty"`  // nil without one
+}
+
+// Redact returns a server whose texts a function has made safe.
+func (s Server) Redact(safe func(string) string) Server {
+	s.Err = safe(s.Err)
+	if s.Sandbox != nil {
+		box := *s.Sandbox
+		box.LastDenied = slices.Clone(box.LastDenied)
+		for i, why := range box.LastDenied {
+			box.LastDenied[i] = safe(why)
+		}
+		s.Sandbox = &box
+	}
+	return s
 }
 
 // A Failure is one whose cause was kept from a host, by its reference.
 type Failure struct {
-	Reference string
-	Upstream  string
-	At        time.Time // when a host first got the reference
-	Text      string    // the failure for the user of this machine
+	Reference string    `json:"reference"`
+	Upstream  string    `json:"upstream"`
+	At        time.Time `json:"at"`   // when a host first got the reference
+	Text      string    `json:"text"` // the failure for the user of this machine
 }
 
 // An Observer receives events. Its methods are called synchronously, so they must not block,

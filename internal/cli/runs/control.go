@@ -38,22 +38,10 @@ type Run struct {
 
 // A Server describes a server of a run.
 type Server struct {
-	Name      string     `json:"name"`
-	State     string     `json:"state"`
-	Lazy      bool       `json:"lazy"`
-	Transport string     `json:"transport"`
-	PID       int        `json:"pid,omitempty"`
-	Since     *time.Time `json:"since,omitempty"`     // time of the connection
-	FailedAt  *time.Time `json:"failed_at,omitempty"` // time of the first of the last failed starts
-	Starts    int64      `json:"starts"`
-	Failed    int64      `json:"starts_failed"`
-	Protocol  string     `json:"protocol,omitempty"`
-	Era       string     `json:"era,omitempty"`
-	Tools     int        `json:"tools"`
-	InFlight  int        `json:"in_flight"`
-	Waiting   int        `json:"waiting"`
-	Error     string     `json:"error,omitempty"`
-	Stderr    string     `json:"stderr,omitempty"`
+	event.Server
+
+	Era    string `json:"era,omitempty"`
+	Stderr string `json:"stderr,omitempty"`
 }
 
 // A Control gives the user's other programs access to a run.
@@ -197,17 +185,7 @@ func hostsOf(sessions []event.Session) (hosts []string, more int) {
 func serversOf(st aggregator.Status) []Server {
 	servers := []Server{}
 	for _, u := range st.Upstreams() {
-		s := Server{
-			Name: u.Name, State: u.State, Lazy: u.Lazy, Transport: u.Transport, PID: u.PID, Starts: u.Starts, Failed: u.Failed,
-			Protocol: u.Protocol, Tools: u.Tools, InFlight: u.InFlight, Waiting: u.Waiting,
-			Error: cli.Secrets.String(u.Err), Stderr: cli.Secrets.String(st.Stderr(u.Name)),
-		}
-		if !u.Since.IsZero() {
-			s.Since = &u.Since
-		}
-		if !u.FailedAt.IsZero() {
-			s.FailedAt = &u.FailedAt
-		}
+		s := Server{Server: u.Redact(cli.Secrets.String), Stderr: cli.Secrets.String(st.Stderr(u.Name))}
 		switch {
 		case u.Protocol >= transports.StatelessVersion:
 			s.Era = "stateless"

@@ -57,10 +57,10 @@ func write(out *terminal.Writer, all []Found) {
 		t := terminal.Table{Header: []string{"SERVER", "STATE", "SINCE", "TOOLS", "STARTS", "ERROR"}, Shrink: 5}
 		for _, s := range f.Servers {
 			since := "-"
-			if s.Since != nil {
+			if !s.Since.IsZero() {
 				since = s.Since.Local().Format(time.DateTime)
 			}
-			t.Rows = append(t.Rows, []string{s.Name, s.State, since, fmt.Sprint(s.Tools), fmt.Sprint(s.Starts), display.Fold(s.Error)})
+			t.Rows = append(t.Rows, []string{s.Name, s.State, since, fmt.Sprint(s.Tools), fmt.Sprint(s.Starts), display.Fold(s.Err)})
 		}
 		t.Write(out)
 		for _, q := range f.Questions {

@@ -87,7 +87,7 @@ func started(ctx context.Context, files []string) map[string]runs.Server {
 			continue
 		}
 		for _, s := range run.Servers {
-			if s.Starts > 0 || s.FailedAt != nil {
+			if s.Starts > 0 || !s.FailedAt.IsZero() {
 				found[s.Name] = s
 			}
 		}
@@ -122,8 +122,8 @@ func list(cfg *schema.Config, started map[string]runs.Server) []lsEntry {
 		switch {
 		case s.Off != nil || s.Disabled:
 			e.State = e.Mode
-		case now.FailedAt != nil:
-			e.State, e.FailedAt, e.Error = event.Failed, now.FailedAt, now.Error
+		case !now.FailedAt.IsZero():
+			e.State, e.FailedAt, e.Error = event.Failed, &now.FailedAt, now.Err
 		case ran:
 			e.State = "ok"
 		default:
