@@ -8,7 +8,7 @@ type Gateway struct {
 	Listen string `json:"listen" example:"127.0.0.1:8080"`
 	// The address of the debug page. Left out, there is none.
 	DebugListen string `json:"debug_listen" example:"127.0.0.1:8081"`
-	// What the page of dynmcp ui offers at that address, below /ui, to those who have the token: read shows this run, change also changes its servers and the config, off disables the page.
+	// What the page at that address offers to those who have the token: read shows this run as dynmcp ui does, change also changes its servers and the config, off leaves only the view Live.
 	UI string `json:"ui" enum:"off,read,change" default:"read" example:"change"`
 	// The bearer token of every request. Left out, requests from this machine need none.
 	Token string `json:"token" nonblank:"true" secret:"true" example:"${DYNMCP_TOKEN}"`

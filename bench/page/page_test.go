@@ -147,7 +147,7 @@ func TestDebugPage(t *testing.T) {
 	web := &host{t: t, url: regexp.MustCompile(`(https?://[0-9.:]+)/mcp\n`).FindStringSubmatch(dynmcp.WaitStderr("/mcp\n"))[1] + "/mcp/files"}
 	at := regexp.MustCompile(`http://[0-9.:]+/debug`).FindString(dynmcp.WaitStderr("/debug\n"))
 	p := openTab(t, at)
-	p.wait(`document.querySelector("#link").textContent === "live"`)
+	p.has(".server .name", "files")
 
 	// Calls appear with their names as text.
 	web.begin("t")
@@ -156,7 +156,7 @@ func TestDebugPage(t *testing.T) {
 		if text := web.call(id, "tools/call", string(mcptest.ToolParams(tool, arguments))); strings.Contains(text, `"error"`) {
 			t.Fatalf("got %s", text)
 		}
-		p.wait(fmt.Sprintf(`Number(document.querySelector("#upstreams").rows[0].cells[7].textContent) >= %d`, id))
+		p.wait(fmt.Sprintf(`Number(document.querySelector("[data-key=\"live/files\"] .number:nth-child(5)").textContent.split(" ")[0]) >= %d`, id))
 	}
 	if text := web.call(0, "tools/list", `{}`); !strings.Contains(text, "onerror") {
 		t.Fatalf("the tool is not listed: %.300s", text)
@@ -167,7 +167,7 @@ func TestDebugPage(t *testing.T) {
 	// The name of a host and an error appear as text too.
 	(&host{t: t, url: web.url}).begin(markup)
 	p.wait(`[...document.querySelectorAll("#sessions td")].some(e => e.textContent === ` + quote(markup) + `)`)
-	p.wait(`[...document.querySelectorAll("#upstreams td")].some(e => e.textContent.includes("onerror="))`)
+	p.has(".server .below", "onerror=")
 	text := func() {
 		t.Helper()
 		if n := value[int](p, `document.images.length`); n != 0 {
@@ -183,10 +183,10 @@ func TestDebugPage(t *testing.T) {
 	boxed := &host{t: t, url: strings.Replace(web.url, "/mcp/files", "/mcp/boxed", 1)}
 	boxed.begin("t")
 	boxed.call(1, "tools/call", string(mcptest.ToolParams("get", `{"name":"http://evil.example.com/"}`)))
-	p.wait(`[...document.querySelectorAll("#upstreams td")].some(e => e.textContent.includes("1 connection refused, last: the sandbox does not allow evil.example.com:80"))`)
+	p.has(".server .below", "1 connection refused, last: the sandbox does not allow evil.example.com:80")
 
 	// By keyboard: open a message, search, choose a direction, pause.
-	for _, selector := range []string{`[aria-labelledby=upstreams-title]`, `[aria-labelledby=sessions-title]`, "#search", "#direction", "#session", "#pause", "#clear"} {
+	for _, selector := range []string{".server summary", `[aria-label=sessions]`, "#search", "#direction", "#session", "#pause", "#clear"} {
 		p.focus(selector)
 	}
 	p.focus("#search")
@@ -226,6 +226,7 @@ func TestDebugPage(t *testing.T) {
 	p.wait(`document.querySelector("#messages details[open] pre") !== null`)
 
 	// It is readable in both colour schemes, and on a phone without horizontal scrolling.
+	axe := axeCore(t)
 	for _, scheme := range []string{"light", "dark"} {
 		p.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
 			_, err := cdp.Call(ctx, tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
@@ -237,6 +238,10 @@ func TestDebugPage(t *testing.T) {
 		if faint := value[[]string](p, faint); len(faint) > 0 {
 			t.Errorf("%s: less than 4.5 of contrast (WCAG 2.2, 1.4.3): %q", scheme, faint)
 		}
+		if found := promised(p, axe+`; axe.run().then(r => r.violations.map(v => v.id + ": " + v.nodes.map(n => n.html).slice(0, 3).join(" ")).join("\n"))`); found != "" {
+			t.Errorf("%s:\n%s", scheme, found)
+		}
+		p.keep("gateway-" + scheme + ".png")
 	}
 	p.do(chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile))
 	p.wait(`innerWidth === 360`)

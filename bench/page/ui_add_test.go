@@ -137,16 +137,16 @@ func TestUIOfServe(t *testing.T) {
 		return resp.StatusCode, string(all)
 	}
 	open := serve("")
-	if status, _ := ask(open, "ui/api/places", "", "{}"); status != http.StatusNotFound && status != http.StatusMethodNotAllowed {
+	if status, _ := ask(open, "api/places", "", "{}"); status != http.StatusNotFound && status != http.StatusMethodNotAllowed {
 		t.Errorf("without a token there is a page: %d", status)
 	}
 	fixed := serve(`"token": "s3cret"`)
 	for token, want := range map[string]int{"": 401, "wrong": 401, "s3cret": 200} {
-		if status, text := ask(fixed, "ui/api/places", token, "{}"); status != want {
+		if status, text := ask(fixed, "api/places", token, "{}"); status != want {
 			t.Errorf("token %q: %d %s, want %d", token, status, text, want)
 		}
 	}
-	_, text := ask(fixed, "ui/api/places", "s3cret", "{}")
+	_, text := ask(fixed, "api/places", "s3cret", "{}")
 	var places []struct {
 		ID    string
 		Fixed bool
@@ -156,7 +156,7 @@ func TestUIOfServe(t *testing.T) {
 	}
 	before, _ := os.ReadFile(config)
 	for _, act := range []string{"disable", "describe", "call", "approve", "start", "stop", "restart", "test", "find", "add"} {
-		status, text := ask(fixed, "ui/api/do", "s3cret", fmt.Sprintf(`{"place":%q,"act":%q,"server":"files","tool":"echo","arguments":"{}","text":"x"}`, places[0].ID, act))
+		status, text := ask(fixed, "api/do", "s3cret", fmt.Sprintf(`{"place":%q,"act":%q,"server":"files","tool":"echo","arguments":"{}","text":"x"}`, places[0].ID, act))
 		if status != http.StatusConflict || !strings.Contains(text, "this page changes nothing") {
 			t.Errorf("%s: %d %s", act, status, text)
 		}
@@ -166,6 +166,9 @@ func TestUIOfServe(t *testing.T) {
 	}
 	p := openTab(t, strings.Replace(strings.TrimSuffix(fixed, "debug"), "http://", "http://operator:s3cret@", 1)+"ui/")
 	p.do(chromedp.Navigate(strings.TrimSuffix(fixed, "debug") + "ui/")) // the browser knows the password now
+	p.has("#messages", "") // at /debug
+	p.view("Servers")
+	p.wait(`!document.getElementById("messages")`)
 	p.press(".server summary", "files")
 	p.has(".server dd", "Files.")
 	if n := value[int](p, "document.querySelectorAll('.server button').length"); n != 0 {
@@ -173,11 +176,11 @@ func TestUIOfServe(t *testing.T) {
 	}
 
 	changes := serve(`"token": "s3cret", "ui": "change"`)
-	_, text = ask(changes, "ui/api/places", "s3cret", "{}")
+	_, text = ask(changes, "api/places", "s3cret", "{}")
 	if err := json.Unmarshal([]byte(text), &places); err != nil || len(places) != 1 || places[0].Fixed {
 		t.Fatalf("the places are %s (%v)", text, err)
 	}
-	if status, text := ask(changes, "ui/api/do", "s3cret", fmt.Sprintf(`{"place":%q,"act":"disable","server":"files"}`, places[0].ID)); status != 200 {
+	if status, text := ask(changes, "api/do", "s3cret", fmt.Sprintf(`{"place":%q,"act":"disable","server":"files"}`, places[0].ID)); status != 200 {
 		t.Errorf("disable: %d %s", status, text)
 	}
 	if after, _ := os.ReadFile(config); !strings.Contains(string(after), `"disabled": true`) {

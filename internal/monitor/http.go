@@ -1,19 +1,11 @@
 package monitor
 
 import (
-	"bytes"
-	"crypto/sha256"
-	_ "embed"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 )
-
-//go:embed page.html
-var page []byte
 
 // pingEvery is the interval of pings on an idle stream.
 const pingEvery = 15 * time.Second
@@ -21,18 +13,10 @@ const pingEvery = 15 * time.Second
 // writeWithin is how long a watcher may take to read one event.
 const writeWithin = 10 * time.Second
 
-// Handler serves the page: /debug, its state as JSON: /debug/state, its events as a stream:
-// /debug/stream, and /metrics. The caller handles authorization.
+// Handler serves the state as JSON: /debug/state, the events as a stream: /debug/stream, and
+// /metrics. The caller handles authorization.
 func (m *Monitor) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /debug", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Header().Set("Content-Security-Policy", policy())
-		w.Header().Set("Referrer-Policy", "no-referrer")
-		w.Header().Set("Cache-Control", "no-store")
-		_, _ = w.Write(page)
-	})
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/debug", http.StatusFound) })
 	mux.HandleFunc("GET /debug/state", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
@@ -42,19 +26,6 @@ func (m *Monitor) Handler() http.Handler {
 	mux.Handle("GET /metrics", m.Metrics())
 	return mux
 }
-
-// policy lets the page run only its own scripts and connect only to its origin, so that the name
-// of an upstream is never run.
-var policy = sync.OnceValue(func() string {
-	inside := func(open, end string) string {
-		_, rest, _ := bytes.Cut(page, []byte(open))
-		text, _, _ := bytes.Cut(rest, []byte(end))
-		sum := sha256.Sum256(text)
-		return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
-	}
-	return "default-src 'none'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
-		"script-src " + inside("<script>", "</script>") + "; style-src " + inside("<style>", "</style>")
-})
 
 // pingNow returns the ping event.
 func pingNow() shown {

@@ -24,7 +24,7 @@ type pageListener struct {
 	*monitor.Monitor
 	address string          // "" disables the page
 	token   string          // required token, "" for none
-	ui      string          // the config's gateway.ui: the mode of the page of dynmcp ui
+	ui      string          // the config's gateway.ui: the mode of the page
 	tracer  *monitor.Tracer // nil if unset
 	log     *slog.Logger
 
@@ -81,14 +81,18 @@ func (p *pageListener) serve(ctx context.Context, _ *aggregator.Aggregator) erro
 	return nil
 }
 
-// handler returns the handler of the debug page and, if there is a token, of the page of dynmcp ui.
+// handler returns the handler of the page and of what it reads. Without a token it has only the view
+// of what happens now.
 func (p *pageListener) handler() http.Handler {
-	if p.token == "" || p.ui == schema.UIOff {
-		return p.Handler()
+	mode := p.ui
+	if p.token == "" {
+		mode = schema.UIOff
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/", p.Handler())
-	mux.Handle("/ui/", http.StripPrefix("/ui", ui.Operator(p.ui == schema.UIChange)))
+	mux.Handle("/", ui.Gateway(mode))
+	for _, path := range []string{"/debug/state", "/debug/stream", "/metrics"} {
+		mux.Handle(path, p.Handler())
+	}
 	return mux
 }
 

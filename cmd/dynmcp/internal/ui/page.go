@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
+	"net/http"
 	"strings"
 	"sync"
 )
@@ -19,23 +20,40 @@ var (
 	script string
 	//go:embed page/views.js
 	views string
+	//go:embed page/live.js
+	live string
 )
 
 // A document is the page sent to browsers.
 type document struct {
-	text   []byte
+	text   string // with {{views}} in the place of the names of views
 	policy string // Content-Security-Policy
 }
 
 var page = sync.OnceValue(func() document {
-	code := script + views
+	code := script + views + live
 	hash := func(text string) string {
 		sum := sha256.Sum256([]byte(text))
 		return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 	}
 	return document{
-		text: []byte(strings.NewReplacer("{{style}}", style, "{{script}}", code).Replace(markup)),
+		text: strings.NewReplacer("{{style}}", style, "{{script}}", code).Replace(markup),
 		policy: "default-src 'none'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 			"require-trusted-types-for 'script'; script-src " + hash(code) + "; style-src " + hash(style),
 	}
 })
+
+// The names of views: that of a gateway's run as it is now, and those that need the API.
+const (
+	liveView = "live"
+	apiViews = "servers tools calls decisions add reads"
+)
+
+// show returns a handler that sends the page with some views, of which the first is shown first.
+func show(views string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Security-Policy", page().policy)
+		_, _ = w.Write([]byte(strings.Replace(page().text, "{{views}}", views, 1))) // fails only if the client is gone
+	}
+}

@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // maxRequest limits the size of a request, in bytes.
@@ -32,14 +34,33 @@ type server struct {
 	asked   time.Time
 }
 
-// handler returns the handler of the page, and of its API below /api.
+// handler returns the handler of the page at the root, and of its API.
 func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Header().Set("Content-Security-Policy", page().policy)
-		_, _ = w.Write(page().text) // fails only if the client is gone
-	})
+	mux.HandleFunc("GET /{$}", show(apiViews))
+	s.addAPI(mux)
+	return s.guard(mux)
+}
+
+// Gateway returns the page of this process alone at /debug, for the verb serve, which authenticates
+// requests and serves the state and the messages that the page shows. With mode off there is
+// nothing else; otherwise the page has the views of dynmcp ui, which change nothing unless mode
+// is change.
+func Gateway(mode string) http.Handler {
+	s, mux, views := newServer(), http.NewServeMux(), liveView
+	if mode != schema.UIOff {
+		s.run, s.fixed = os.Getpid(), mode != schema.UIChange
+		s.addAPI(mux)
+		views += " " + apiViews
+		mux.Handle("GET /ui/", http.RedirectHandler("/debug", http.StatusFound)) // where these views were
+	}
+	mux.Handle("GET /{$}", http.RedirectHandler("/debug", http.StatusFound))
+	mux.HandleFunc("GET /debug", show(views))
+	return s.guard(mux)
+}
+
+// addAPI adds the API of the page, below /api.
+func (s *server) addAPI(mux *http.ServeMux) {
 	if s.access != nil {
 		mux.HandleFunc("POST /api/login", answer(func(_ context.Context, q struct{ Code string }) (any, error) {
 			token, err := s.access.redeem(q.Code)
@@ -58,6 +79,10 @@ func (s *server) handler() http.Handler {
 			f(w, r)
 		})
 	}
+}
+
+// guard adds headers that protect the page, and refuses requests of other pages.
+func (s *server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range map[string]string{
 			"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
@@ -73,7 +98,7 @@ func (s *server) handler() http.Handler {
 			http.Error(w, why, http.StatusForbidden)
 			return
 		}
-		mux.ServeHTTP(w, r)
+		next.ServeHTTP(w, r)
 	})
 }
 

@@ -85,14 +85,6 @@ func serve(ctx context.Context, cmd *cobra.Command, ln net.Listener, from *conf.
 	return nil
 }
 
-// Operator returns the page of this process alone, for the verb serve, which authenticates the
-// requests. Unless changes is set, the page cannot change anything.
-func Operator(changes bool) http.Handler {
-	s := newServer()
-	s.run, s.fixed = os.Getpid(), !changes
-	return s.handler()
-}
-
 func newServer() *server {
 	s := &server{calls: map[string]*journal{}, configs: map[source]*loaded{}}
 	if program, err := os.Executable(); err == nil {

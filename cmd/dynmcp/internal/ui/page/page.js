@@ -32,9 +32,10 @@ async function api(name, query = {}) {
 }
 
 // The fragment of the address holds the view and its query, so that links lead to them.
+const offered = document.body.dataset.views.split(" ");
 function where() {
   const [view, query] = location.hash.slice(1).split("?");
-  return {view: views[view] ? view : "servers", query: new URLSearchParams(query)};
+  return {view: offered.includes(view) ? view : offered[0], query: new URLSearchParams(query)};
 }
 function go(changes, replace) {
   const {view, query} = where();
@@ -113,11 +114,11 @@ async function act(place, order, changesConfig, then) {
 
 function chrome() {
   const {view, query} = where();
-  $("views").replaceChildren(...Object.entries(views).map(([name, v]) => {
+  $("views").replaceChildren(...offered.map(name => {
     const keep = query.get("place") ? "?place=" + encodeURIComponent(query.get("place")) : "";
-    return el("a", {href: "#" + name + keep, "aria-current": name === view ? "page" : undefined}, v.title);
+    return el("a", {href: "#" + name + keep, "aria-current": name === view ? "page" : undefined}, views[name].title);
   }));
-  $("place-label").hidden = view === "servers";
+  $("place-label").hidden = view === "servers" || views[view].own;
   const ids = places.map(p => p.id + titleOf(p)).join();
   if ($("place").dataset.ids !== ids) {
     $("place").replaceChildren(...places.map(p => el("option", {value: p.id}, titleOf(p))));
@@ -126,17 +127,18 @@ function chrome() {
   if (placeNow()) $("place").value = placeNow().id;
 }
 
-// draw replaces the content of the view and restores the focus.
-function draw(...content) {
+// draw replaces the content of an element and restores the focus.
+function drawIn(id, ...content) {
   const focus = document.activeElement?.dataset?.focus;
-  $("main").replaceChildren(...content.flat(Infinity).filter(Boolean));
+  $(id).replaceChildren(...content.flat(Infinity).filter(Boolean));
   if (focus) document.querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus();
 }
+const draw = (...content) => drawIn("main", ...content);
 
 async function refresh(force) {
   const mine = ++serial, {view, query} = where();
   try {
-    if (views[view].live || force || !places.length) places = await api("places");
+    if (!views[view].own && (views[view].live || force || !places.length)) places = await api("places");
     if (mine !== serial) return;
     $("link").textContent = "";
     chrome();
@@ -148,7 +150,7 @@ async function refresh(force) {
     if (mine !== serial) return;
     if (err.status === 401) return draw(el("h2", {}, "This page needs its code"), el("p", {}, "Start ", el("code", {}, "dynmcp ui"), " and open the address that it prints."), failure(err));
     if (err.status) return draw(failure(err));
-    $("link").textContent = "dynmcp ui has ended";
+    $("link").textContent = "dynmcp does not answer";
   }
 }
 

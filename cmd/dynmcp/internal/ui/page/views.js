@@ -16,10 +16,15 @@ function serversOf(place) {
   return all.map(s => ({...s, state: s.off ? "off" : s.disabled ? "disabled" : s.now ? s.now.state : "not running"}));
 }
 
+// sandboxOf says what a sandbox let pass and what not.
+const sandboxOf = box => box && [box.missing && "not limited by this system: " + box.missing.join(", "), box.proxy_bytes && box.proxy_bytes + " bytes by its proxy",
+  box.refused && box.refused + (box.refused === 1 ? " connection" : " connections") + " refused, last: " + box.last_refused.at(-1)].filter(Boolean).join("; ");
+
 function serverRow(place, s) {
   const now = s.now || {}, calls = s.calls, cost = costs.get(place.id)?.reading?.tokens?.servers?.find(t => t.name === s.name);
   const since = now.since || now.failed_at;
   const hidden = s.denied ? ", " + s.denied + " hidden by the policy" : "";
+  const below = [now.error || s.off, Object.entries(now.errors_by_kind || {}).map(([kind, n]) => kind + " × " + n).join(", "), sandboxOf(now.sandbox)].filter(Boolean).join("; ");
   const tools = now.tools ? now.tools + " tools" + hidden : s.known ? s.known + " tools known" + hidden : "";
   return folded(place.id + "/" + s.name, "server", [
     el("span", {className: "name"}, s.name),
@@ -27,8 +32,9 @@ function serverRow(place, s) {
     el("span", {className: "wide soft"}, (s.lazy ? "lazy" : "eager") + (now.era ? ", " + now.era : "")),
     el("span", {className: "number"}, tools),
     el("span", {className: "number wide"}, calls ? calls.calls + (calls.calls === 1 ? " call" : " calls") : ""),
-    el("span", {className: "number" + (calls?.errors ? " fault" : " soft") + (calls ? "" : " wide")}, calls ? (calls.errors ? calls.errors + (calls.errors === 1 ? " error, " : " errors, ") : "") + "p99 " + ms(calls.p99_ms) : ""),
+    el("span", {className: "number" + (calls?.errors ? " fault" : " soft") + (calls ? "" : " wide")}, calls ? [calls.errors && calls.errors + (calls.errors === 1 ? " error" : " errors"), calls.p99_ms && "p99 " + ms(calls.p99_ms)].filter(Boolean).join(", ") : ""),
     el("span", {className: "number wide soft"}, cost ? cost.direct + " → " + cost.dynmcp + " tokens" : ""),
+    below && el("span", {className: "below " + (now.error || s.off ? "fault" : "soft")}, below),
   ], () => serverInside(place, s, now, calls, cost));
 }
 
@@ -36,7 +42,6 @@ function serverInside(place, s, now, calls, cost) {
   const doing = (text, order, edits) => button(text, () => act(place, {act: order, server: s.name}, edits), {"data-focus": order + place.id + s.name, "aria-label": text.replace("…", "") + " " + s.name});
   const may = !place.fixed && place.config && place.id !== "config" && !s.disabled && !s.off && now.name, edits = place.config && !place.fixed;
   return [
-    (now.error || s.off) && el("p", {className: "fault"}, now.error || s.off),
     el("div", {className: "bar"}, may && [doing("Start", "start"), doing("Stop", "stop"), doing("Restart", "restart")],
       edits && (s.disabled ? doing("Enable…", "enable", true) : doing("Disable…", "disable", true)),
       edits && button("Edit description…", () => editDescription(place, s), {"data-focus": "describe" + place.id + s.name, "aria-label": "Edit description of " + s.name})),
@@ -44,7 +49,7 @@ function serverInside(place, s, now, calls, cost) {
       ["Protocol", now.protocol && now.protocol + ", " + now.era], ["Starts", now.starts !== undefined ? now.starts + (now.starts_failed ? ", and " + now.starts_failed + " failed" : "") : ""],
       ["In flight", now.in_flight || now.waiting ? now.in_flight + ", " + now.waiting + " waiting" : ""],
       ["Calls", calls && calls.calls + ", " + calls.errors + " failed"],
-      ["Took", calls && "p50 " + ms(calls.p50_ms) + ", p99 " + ms(calls.p99_ms) + "; without the start p50 " + ms(calls.p50_sent_ms) + ", p99 " + ms(calls.p99_sent_ms)],
+      ["Took", calls && (calls.p50_ms === undefined ? "" : "p50 " + ms(calls.p50_ms) + ", p99 " + ms(calls.p99_ms) + "; ") + "without the start p50 " + ms(calls.p50_sent_ms) + ", p99 " + ms(calls.p99_sent_ms)],
       ["Tokens", cost && cost.direct + " directly, " + cost.dynmcp + " through dynmcp"], ["Pins", s.pins]]),
     now.stderr && [el("h3", {}, "Last lines of stderr"), el("pre", {tabindex: 0, role: "region", "aria-label": "stderr of " + s.name}, now.stderr)],
   ].flat().filter(Boolean);
@@ -303,4 +308,3 @@ const views = {
       r.tools.map(d => [el("h2", {}, d.name + ": " + d.tokens + " tokens"), el("pre", {tabindex: 0, role: "region", "aria-label": d.name}, d.description), el("details", {}, el("summary", {}, "Definition"), el("pre", {}, JSON.stringify(d.definition, null, 2)))]).flat());
   }},
 };
-start();
