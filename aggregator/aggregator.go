@@ -34,7 +34,6 @@ import (
 	"github.com/dynmcp/dynmcp/internal/records"
 	"github.com/dynmcp/dynmcp/internal/redact"
 	"github.com/dynmcp/dynmcp/internal/seal"
-	"github.com/dynmcp/dynmcp/internal/tap"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/schema"
@@ -84,7 +83,7 @@ type Options struct {
 	// Memory bounds the bytes that are held for hosts; nil takes the bound of the config.
 	Memory *membudget.Budget
 	// Tap shows the messages of hosts and upstreams; may be nil.
-	Tap *tap.Tap
+	Tap *event.Tap
 	// Observe receives the events of the run.
 	Observe event.Observers
 	// Redact hides secrets in failures; those of the config are added to it. Nil hides nothing.

@@ -9,7 +9,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
 	"github.com/dynmcp/dynmcp/aggregator/internal/scope"
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
-	"github.com/dynmcp/dynmcp/internal/tap"
+	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/transports"
@@ -72,7 +72,7 @@ func (s session) converse(edge host.Edge) *host.Session {
 		Busy:               s.agg.fleet.AnyLoading,
 		Dropped:            func() { s.agg.observation.Dropped(s.Info()) },
 		Tap:                s.agg.opts.Tap,
-		Peer:               tap.Connection{Session: s.ID, Server: s.Info().Server},
+		Peer:               event.Connection{Session: s.ID, Server: s.Info().Server},
 		Logger:             s.agg.log,
 	}
 	if s.Account != "" {

@@ -166,7 +166,7 @@ func TestUIOfServe(t *testing.T) {
 	}
 	p := openTab(t, strings.Replace(strings.TrimSuffix(fixed, "debug"), "http://", "http://operator:s3cret@", 1)+"ui/")
 	p.do(chromedp.Navigate(strings.TrimSuffix(fixed, "debug") + "ui/")) // the browser knows the password now
-	p.has("#messages", "") // at /debug
+	p.has("#messages", "")
 	p.view("Servers")
 	p.wait(`!document.getElementById("messages")`)
 	p.press(".server summary", "files")

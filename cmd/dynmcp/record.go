@@ -8,8 +8,8 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
+	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/internal/recording"
-	"github.com/dynmcp/dynmcp/internal/tap"
 )
 
 // recordVerb serves one host, and records the messages.
@@ -46,7 +46,7 @@ was recorded.`,
 			if file.Path != *path {
 				cli.Stderr(cmd).Say("%s is there already: recording to %s", *path, file.Path)
 			}
-			messages := &tap.Tap{}
+			messages := &event.Tap{}
 			recorder := recording.Start(messages, file, file.Began(), cli.Secrets.String)
 			err = flags.run(cmd, args, messages)
 			if failed := recorder.Close(); failed != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/internal/cli/run"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
-	"github.com/dynmcp/dynmcp/internal/tap"
+	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
@@ -66,7 +66,7 @@ func (f *stdioFlags) add(cmd *cobra.Command) {
 }
 
 // run serves a host. If messages is not nil, it receives every message.
-func (f *stdioFlags) run(cmd *cobra.Command, args []string, messages *tap.Tap) error {
+func (f *stdioFlags) run(cmd *cobra.Command, args []string, messages *event.Tap) error {
 	out, end := crash.Watch(os.Stderr, conf.CrashDir(), cli.Version)
 	defer end()
 	log, err := cli.Logger(out, f.level)

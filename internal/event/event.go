@@ -1,4 +1,4 @@
-// Package event has what happens in a run: calls, sessions of hosts, states of servers. The
+// Package event has what happens in a run: calls, messages, sessions of hosts, states of servers. The
 // aggregator reports events. The record of calls, metrics, traces and pages are observers.
 package event
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/activity"
 	"github.com/dynmcp/dynmcp/internal/event"
-	"github.com/dynmcp/dynmcp/internal/tap"
 )
 
 // MonitorOptions configure a Monitor.
@@ -43,12 +42,11 @@ type Monitor struct {
 	run     atomic.Pointer[Run] // nil before Watch
 	metrics *prom.Set           // counted as events occur
 
-	incoming chan Message // not redacted yet
-	lost     atomic.Int64 // messages dropped for lack of room
+	follower *event.Follower // of messages, nil before Follow
 	done     chan struct{}
-	ended    sync.WaitGroup
 
 	mu       sync.Mutex
+	lost     int64     // messages and events dropped for lack of room
 	messages []Message // the last ones, oldest first
 	lastSeq  int64
 	stats    map[string]*callStats // by upstream
@@ -60,6 +58,7 @@ type Monitor struct {
 // Limits of stored and shown data.
 const (
 	maxMessages    = 500
+	maxWaiting     = 16 << 20 // bytes of messages that are not redacted yet
 	maxMessageText = 4 << 10  // bytes of a message
 	readText       = 16 << 10 // bytes of a message that are inspected
 	maxTimes       = 1000     // calls of an upstream whose durations are stored
@@ -76,8 +75,6 @@ type Message struct {
 	Size      int             `json:"size"`          // bytes of the whole message
 	Cut       bool            `json:"cut,omitempty"` // message is only the beginning, as text
 	Message   json.RawMessage `json:"message"`
-
-	text []byte // until it is redacted
 }
 
 // A Connection is the beginning or the end of a host's session.
@@ -113,7 +110,6 @@ func New(opts MonitorOptions) *Monitor {
 		opts:     opts,
 		metrics:  prom.NewSet(),
 		began:    time.Now(),
-		incoming: make(chan Message, 1024),
 		done:     make(chan struct{}),
 		stats:    map[string]*callStats{},
 		counts:   map[string]*counts{},
@@ -122,7 +118,6 @@ func New(opts MonitorOptions) *Monitor {
 	}
 	prom.ExposeMetadata(true)
 	m.count(0, "dynmcp_dropped_notifications_total")
-	m.ended.Go(m.keep)
 	return m
 }
 
@@ -132,7 +127,9 @@ func (m *Monitor) Watch(run Run) { m.run.Store(&run) }
 // Close ends the streams of watchers.
 func (m *Monitor) Close() {
 	close(m.done)
-	m.ended.Wait()
+	if m.follower != nil {
+		_ = m.follower.Close() // Read returns no error
+	}
 }
 
 // Wants, Called, Answered, Opened, Closed, Dropped and End are those of an event.Observer.
@@ -141,8 +138,10 @@ func (m *Monitor) Wants() (calls, params bool) { return true, false }
 func (m *Monitor) Dropped(event.Session)       { m.count(1, "dynmcp_dropped_notifications_total") }
 func (m *Monitor) End()                        {}
 
-// Follow makes the monitor show the messages of hosts, which costs a copy of each.
-func (m *Monitor) Follow(t *tap.Tap) { t.Watch(m.message) }
+// Follow makes the monitor show the messages of hosts, which costs a copy of each. It is called once.
+func (m *Monitor) Follow(t *event.Tap) {
+	m.follower = t.Follow(m, event.Limits{Text: readText, Waiting: maxWaiting, Hosts: true})
+}
 
 func (m *Monitor) Called(end event.Call) {
 	m.countCall(end)
@@ -210,64 +209,46 @@ func (m *Monitor) connection(what string, s event.Session) shown {
 	return shown{"connection", Connection{Event: what, Namespace: s.Server, Session: s.ID, Host: m.opts.Redact(s.Host, true)}}
 }
 
-// message receives a passing message, which it must not delay: keep redacts it later.
-func (m *Monitor) message(conn tap.Connection, in bool, pieces [][]byte) {
-	if conn.Session == "" { // an upstream
-		return
-	}
-	msg := Message{At: time.Now(), Direction: tap.Direction(in), Namespace: conn.Server, Session: conn.Session}
-	for _, piece := range pieces {
-		msg.Size += len(piece)
-		msg.text = append(msg.text, piece[:min(len(piece), readText-len(msg.text))]...)
+// Read implements event.Reader: it keeps messages of hosts and notifies watchers.
+func (m *Monitor) Read(all []event.Message, lost int64) error {
+	for i := range all {
+		passed := &all[i]
+		msg := m.messageOf(passed)
+		m.mu.Lock()
+		switch c := m.counts[passed.Session]; { // nil after its end
+		case c == nil:
+		case passed.In:
+			c.In++
+		default:
+			c.Out++
+		}
+		m.lastSeq++
+		msg.Seq = m.lastSeq
+		if m.messages = append(m.messages, msg); len(m.messages) > maxMessages {
+			m.messages = slices.Delete(m.messages, 0, len(m.messages)-maxMessages)
+		}
+		m.tellLocked(shown{"message", msg})
+		m.mu.Unlock()
 	}
 	m.mu.Lock()
-	switch c := m.counts[conn.Session]; { // nil after its end
-	case c == nil:
-	case in:
-		c.In++
-	default:
-		c.Out++
-	}
-	m.mu.Unlock()
-	select {
-	case m.incoming <- msg:
-	default:
-		m.lost.Add(1)
-	}
+	defer m.mu.Unlock()
+	m.lost += lost
+	return nil
 }
 
-// keep redacts received messages and notifies watchers, until Close.
-func (m *Monitor) keep() {
-	for {
-		select {
-		case <-m.done:
-			return
-		case msg := <-m.incoming:
-			msg.redact(m.opts.Redact)
-			m.mu.Lock()
-			m.lastSeq++
-			msg.Seq = m.lastSeq
-			if m.messages = append(m.messages, msg); len(m.messages) > maxMessages {
-				m.messages = slices.Delete(m.messages, 0, len(m.messages)-maxMessages)
-			}
-			m.tellLocked(shown{"message", msg})
-			m.mu.Unlock()
-		}
-	}
-}
-
-// redact sets Message from text: all of it as JSON if it is short, otherwise its beginning as a
-// string.
-func (msg *Message) redact(safe func(string, bool) string) {
-	whole := len(msg.text) == msg.Size
-	text := safe(string(msg.text), whole)
-	msg.text = nil
+// messageOf returns a message without secrets: all of it as JSON if it is short, otherwise its
+// beginning as a string.
+func (m *Monitor) messageOf(passed *event.Message) Message {
+	msg := Message{At: passed.At, Direction: passed.Direction(), Namespace: passed.Server, Session: passed.Session, Size: passed.Size}
+	whole := len(passed.Text) == passed.Size
+	text := m.opts.Redact(string(passed.Text), whole)
 	if whole && len(text) <= maxMessageText && json.Valid([]byte(text)) {
 		msg.Message = json.RawMessage(text)
-		return
+		return msg
 	}
 	msg.Cut = !whole || len(text) > maxMessageText
 	msg.Message, _ = json.Marshal(string([]byte(text)[:min(len(text), maxMessageText)])) // a string always marshals
+	return msg
 }
 
 // tellLocked notifies watchers; one that is behind misses the event.
@@ -276,7 +257,7 @@ func (m *Monitor) tellLocked(e shown) {
 		select {
 		case w <- e:
 		default:
-			m.lost.Add(1)
+			m.lost++
 		}
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/dynmcp/dynmcp/internal/event"
-	"github.com/dynmcp/dynmcp/internal/tap"
 	"github.com/dynmcp/dynmcp/transports"
 )
 
@@ -57,9 +56,9 @@ func get(t *testing.T, url string) (string, *http.Response) {
 // the beginning and the size.
 func TestStream(t *testing.T) {
 	m, s := watched(t, MonitorOptions{})
-	o, messages := m, &tap.Tap{}
+	o, messages := m, &event.Tap{}
 	m.Follow(messages)
-	session, peer := event.Session{ID: "session-1", Server: "files", Host: "a secret host"}, tap.Connection{Session: "session-1", Server: "files"}
+	session, peer := event.Session{ID: "session-1", Server: "files", Host: "a secret host"}, event.Connection{Session: "session-1", Server: "files"}
 	messages.Show(messages.Upstream("files"), true, []byte(`{"method":"of an upstream"}`))
 	messages.Show(peer, true, []byte(`{"method":"x","params":`), []byte(`{"key":"secret"}}`))
 	resp, err := http.Get(s.URL + "/debug/stream")
@@ -115,26 +114,17 @@ func TestStream(t *testing.T) {
 // The number of stored messages is bounded.
 func TestKeepsTheLast(t *testing.T) {
 	m, _ := watched(t, MonitorOptions{})
-	messages := &tap.Tap{}
+	messages := &event.Tap{}
 	m.Follow(messages)
 	const sent = 3 * maxMessages
 	for range sent {
-		messages.Show(tap.Connection{Session: "s"}, true, []byte(`{}`))
-		for len(m.incoming) > 0 { // wait for the reader, so that no message is dropped
-			time.Sleep(time.Microsecond)
-		}
+		messages.Show(event.Connection{Session: "s"}, true, []byte(`{}`))
 	}
-	for {
-		m.mu.Lock()
-		kept, last := len(m.messages), m.lastSeq
-		m.mu.Unlock()
-		if last == sent && kept == maxMessages {
-			break
-		}
-		if last == sent {
-			t.Fatalf("%d are kept, want %d", kept, maxMessages)
-		}
-		time.Sleep(time.Millisecond)
+	if err := m.follower.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if m.lastSeq != sent || len(m.messages) != maxMessages {
+		t.Errorf("%d of %d are kept, want %d of %d", len(m.messages), m.lastSeq, maxMessages, sent)
 	}
 }
 
@@ -319,11 +309,14 @@ func TestTracesFromEnvironment(t *testing.T) {
 func TestNothingIsKeptOfSessionsThatHaveEnded(t *testing.T) {
 	m := New(MonitorOptions{Version: "test"})
 	defer m.Close()
-	o, messages, info := m, &tap.Tap{}, event.Session{ID: "one"}
+	o, messages, info := m, &event.Tap{}, event.Session{ID: "one"}
 	m.Follow(messages)
 	o.Opened(info)
 	o.Closed(info)
-	messages.Show(tap.Connection{Session: "one"}, false, []byte(`{"jsonrpc":"2.0","id":1,"result":{}}`))
+	messages.Show(event.Connection{Session: "one"}, false, []byte(`{"jsonrpc":"2.0","id":1,"result":{}}`))
+	if err := m.follower.Close(); err != nil {
+		t.Fatal(err)
+	}
 	o.Answered(event.Builtin{From: info, Tool: "discover_tool", Queries: 1})
 	if len(m.counts) > 0 || len(m.searched) > 0 {
 		t.Errorf("kept: %v, %v", m.counts, m.searched)

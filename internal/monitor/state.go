@@ -44,7 +44,7 @@ type SessionState struct {
 
 // State returns the present state of the run.
 func (m *Monitor) State() State {
-	st := State{Version: m.opts.Version, Replica: m.opts.Replica, Uptime: time.Since(m.began).Seconds(), Upstreams: []UpstreamState{}, Sessions: []SessionState{}, Failures: []event.Failure{}, Lost: m.lost.Load()}
+	st := State{Version: m.opts.Version, Replica: m.opts.Replica, Uptime: time.Since(m.began).Seconds(), Upstreams: []UpstreamState{}, Sessions: []SessionState{}, Failures: []event.Failure{}}
 	run := m.run.Load()
 	if run == nil {
 		return st
@@ -53,7 +53,7 @@ func (m *Monitor) State() State {
 	upstreams, sessions := (*run).Upstreams(), (*run).Sessions()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	st.Messages = m.lastSeq
+	st.Messages, st.Lost = m.lastSeq, m.lost
 	for _, u := range upstreams {
 		s := UpstreamState{Server: u.Redact(safe)}
 		if !u.FailedAt.IsZero() {

@@ -1,7 +1,6 @@
 package recording
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,112 +9,39 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/tap"
+	"github.com/dynmcp/dynmcp/internal/event"
 )
 
 // maxWaiting limits the messages that wait to be written, in bytes.
 const maxWaiting = 64 << 20
 
-// A Recorder writes the messages that pass a tap.
-type Recorder struct {
+// Start records the messages that pass a tap to a writer that already has the header.
+func Start(t *event.Tap, out io.Writer, began time.Time, redact func(string) string) *event.Follower {
+	return t.Follow(&recorder{out, began, redact}, event.Limits{Text: maxWaiting, Waiting: maxWaiting})
+}
+
+// A recorder writes messages.
+type recorder struct {
 	out    io.Writer
 	began  time.Time
 	redact func(string) string
-	stop   func()
-	wake   chan struct{} // has room for one
-	done   chan struct{}
-
-	mu      sync.Mutex
-	waiting []message
-	size    int   // their bytes
-	lost    int64 // messages for which there was no room
-	closed  bool
-	err     error // of a write: recording has stopped
 }
 
-// A message waits to be written.
-type message struct {
-	at   time.Time
-	conn tap.Connection
-	in   bool
-	text []byte
-}
-
-// Start records the messages that pass a tap to a writer that already has the header. Close must
-// be called.
-func Start(t *tap.Tap, out io.Writer, began time.Time, redact func(string) string) *Recorder {
-	r := &Recorder{out: out, began: began, redact: redact, wake: make(chan struct{}, 1), done: make(chan struct{})}
-	r.stop = t.Watch(r.take)
-	go r.write()
-	return r
-}
-
-// Done is closed when nothing more will be written.
-func (r *Recorder) Done() <-chan struct{} { return r.done }
-
-// Close writes the messages that passed before, and returns the error that ended the recording.
-func (r *Recorder) Close() error {
-	r.stop()
-	r.mu.Lock()
-	r.closed = true
-	r.mu.Unlock()
-	r.ring()
-	<-r.done
-	return r.err
-}
-
-func (r *Recorder) take(conn tap.Connection, in bool, pieces [][]byte) {
-	m := message{time.Now(), conn, in, bytes.Join(pieces, nil)}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case r.closed:
-		return
-	case r.size+len(m.text) > maxWaiting:
-		r.lost++
-		return
+// Read implements event.Reader.
+func (r *recorder) Read(all []event.Message, lost int64) error {
+	var text []byte
+	for _, m := range all {
+		text = Line{
+			MS: since(r.began, m.At), Dir: m.Direction(), Host: m.Session, Server: m.Server, Conn: m.Number, Message: []byte(r.redact(string(m.Text))),
+		}.Append(text)
 	}
-	r.waiting, r.size = append(r.waiting, m), r.size+len(m.text)
-	r.ring()
-}
-
-func (r *Recorder) ring() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
+	if lost > 0 {
+		text = Line{MS: since(r.began, time.Now()), Lost: lost}.Append(text)
 	}
-}
-
-// write writes messages until the recorder is closed.
-func (r *Recorder) write() {
-	defer close(r.done)
-	for range r.wake {
-		r.mu.Lock()
-		waiting, lost, last := r.waiting, r.lost, r.closed
-		r.waiting, r.size, r.lost = nil, 0, 0
-		r.mu.Unlock()
-		var text []byte
-		for _, m := range waiting {
-			text = Line{
-				MS: since(r.began, m.at), Dir: tap.Direction(m.in), Host: m.conn.Session, Server: m.conn.Server, Conn: m.conn.Number,
-				Message: []byte(r.redact(string(m.text))),
-			}.Append(text)
-		}
-		if lost > 0 {
-			text = Line{MS: since(r.began, time.Now()), Lost: lost}.Append(text)
-		}
-		_, err := r.out.Write(text)
-		if err != nil || last {
-			r.stop()
-			r.mu.Lock()
-			r.closed, r.err = true, err
-			r.mu.Unlock()
-			return
-		}
-	}
+	_, err := r.out.Write(text)
+	return err
 }
 
 func since(began, at time.Time) float64 { return float64(at.Sub(began).Microseconds()) / 1000 }

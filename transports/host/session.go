@@ -12,7 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/dynmcp/dynmcp/internal/tap"
+	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -35,8 +35,8 @@ type SessionOptions struct {
 	// its input early still gets its answers. Nil means never.
 	Busy func() bool
 	// Tap shows the messages of the session, under the name Peer; may be nil.
-	Tap  *tap.Tap
-	Peer tap.Connection
+	Tap  *event.Tap
+	Peer event.Connection
 	// Dropped is called for each dropped notification; may be nil.
 	Dropped func()
 	// Logger may be nil.

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/tap"
+	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
@@ -55,7 +55,7 @@ type Conn struct {
 	log       *slog.Logger
 	info      ServerInfo
 	link      link
-	peer      tap.Connection // the name of the upstream in ConnOptions.Tap
+	peer      event.Connection // the name of the upstream in ConnOptions.Tap
 
 	agreed    atomic.Pointer[string] // the protocol version, once known
 	stateless atomic.Bool            // the upstream is of the stateless era

@@ -16,8 +16,8 @@ import (
 // errTooLarge means that a message is over max_message_bytes.
 var errTooLarge = errors.New("larger than max_message_bytes")
 
-// An event is an event of a text/event-stream (WHATWG HTML, "Server-sent events").
-type event struct {
+// A streamEvent is an event of a text/event-stream (WHATWG HTML, "Server-sent events").
+type streamEvent struct {
 	name  string
 	id    string
 	retry time.Duration
@@ -27,9 +27,9 @@ type event struct {
 // readEvents calls each for every event of body, in order, until the body ends. Unknown lines
 // and comments are skipped. A final event without its empty line counts if it is complete,
 // that is if its data is JSON. An event of more than max bytes is an error.
-func readEvents(body *answerBody, max int, each func(event)) error {
+func readEvents(body *answerBody, max int, each func(streamEvent)) error {
 	lines := eventLines{body: body, in: bufio.NewReaderSize(body, 32<<10), max: max + len("data: ")}
-	var e event
+	var e streamEvent
 	begun := false // a line of this event was seen
 	for first := true; ; first = false {
 		line, err := lines.next(e.data != nil || e.name != "")
@@ -54,12 +54,12 @@ func readEvents(body *answerBody, max int, each func(event)) error {
 		case begun && len(line) == 0:
 			each(e)
 			body.handled()
-			e, begun = event{}, false
+			e, begun = streamEvent{}, false
 		}
 	}
 }
 
-func (e *event) field(line []byte) {
+func (e *streamEvent) field(line []byte) {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))
 	switch string(name) {

@@ -33,18 +33,18 @@ func TestReadEvents(t *testing.T) {
 		{"data: " + strings.Repeat("x", 100) + "\n\n", []string{"||" + strings.Repeat("x", 100)}},
 	} {
 		var got []string
-		err := readEvents(bodyOf(test.in), 100, func(e event) { got = append(got, e.name+"|"+e.id+"|"+string(e.data)) })
+		err := readEvents(bodyOf(test.in), 100, func(e streamEvent) { got = append(got, e.name+"|"+e.id+"|"+string(e.data)) })
 		if err != nil || fmt.Sprint(got) != fmt.Sprint(test.want) {
 			t.Errorf("%q: got %q, %v, want %q", test.in, got, err, test.want)
 		}
 	}
 	for _, in := range []string{"data: " + strings.Repeat("x", 101) + "\n\n", strings.Repeat("data: xxxxxxxxxx\n", 11), "data: " + strings.Repeat("x", 1<<20)} {
-		if err := readEvents(bodyOf(in), 100, func(event) {}); !errors.Is(err, errTooLarge) {
+		if err := readEvents(bodyOf(in), 100, func(streamEvent) {}); !errors.Is(err, errTooLarge) {
 			t.Errorf("%.20q…: got %v, want %v", in, err, errTooLarge)
 		}
 	}
 	comment := io.MultiReader(strings.NewReader(": "+strings.Repeat("x", 90)), strings.NewReader(strings.Repeat("x", 50)+"\n\n"))
-	if err := readEvents(bodyFrom(comment), 100, func(event) {}); !errors.Is(err, errTooLarge) {
+	if err := readEvents(bodyFrom(comment), 100, func(streamEvent) {}); !errors.Is(err, errTooLarge) {
 		t.Errorf("a comment in pieces: got %v, want %v", err, errTooLarge)
 	}
 }
@@ -62,7 +62,7 @@ func TestReadEventsInPieces(t *testing.T) {
 		}
 		for name, r := range ways {
 			var got []string
-			err := readEvents(bodyFrom(r), 100, func(e event) { got = append(got, e.name+"|"+e.id+"|"+string(e.data)) })
+			err := readEvents(bodyFrom(r), 100, func(e streamEvent) { got = append(got, e.name+"|"+e.id+"|"+string(e.data)) })
 			if err != nil || fmt.Sprintf("%q", got) != want {
 				t.Errorf("line end %q, %s: got %q, %v, want %s", end, name, got, err, want)
 			}
@@ -82,7 +82,7 @@ func TestReadEventsAtOnce(t *testing.T) {
 			}
 			return 0, io.EOF
 		})
-		if err := readEvents(bodyFrom(io.MultiReader(strings.NewReader(text), rest)), 100, func(event) { delivered = true }); err != nil {
+		if err := readEvents(bodyFrom(io.MultiReader(strings.NewReader(text), rest)), 100, func(streamEvent) { delivered = true }); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -100,7 +100,7 @@ func TestReadEventsLongLines(t *testing.T) {
 			want := strings.Repeat("x", size-1) + "y"
 			var got []string
 			text := "data: " + want + end + end + "data: z" + end + end
-			err := readEvents(bodyOf(text), 1<<20, func(e event) { got = append(got, string(e.data)) })
+			err := readEvents(bodyOf(text), 1<<20, func(e streamEvent) { got = append(got, string(e.data)) })
 			if err != nil || len(got) != 2 || got[0] != want || got[1] != "z" {
 				t.Errorf("%d bytes, line end %q: got %d events, %v", size, end, len(got), err)
 			}
@@ -123,7 +123,7 @@ func TestLargeEventsAreCounted(t *testing.T) {
 	before := wire.LargeInUse()
 	body := bodyOf("data: " + strings.Repeat("x", 1<<20) + "\n\ndata: z\n\ndata: " + strings.Repeat("y", 1<<20))
 	var counted []int64
-	if err := readEvents(body, 4<<20, func(event) { counted = append(counted, wire.LargeInUse()-before) }); err != nil {
+	if err := readEvents(body, 4<<20, func(streamEvent) { counted = append(counted, wire.LargeInUse()-before) }); err != nil {
 		t.Fatal(err)
 	}
 	if len(counted) != 2 || counted[0] < 1<<20 || counted[1] != 0 {

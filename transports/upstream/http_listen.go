@@ -97,7 +97,7 @@ func (s *eventStream) read(l *httpLink, resp *http.Response, own *Call, handled 
 	body.readFor(own)
 	began := time.Now()
 	defer func() { s.useful = s.useful || time.Since(began) > reopenSoon }()
-	return readEvents(body, l.conn.server.MaxMessageBytes, func(e event) {
+	return readEvents(body, l.conn.server.MaxMessageBytes, func(e streamEvent) {
 		if e.id != "" {
 			s.last = e.id
 		}

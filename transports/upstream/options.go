@@ -6,10 +6,10 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/internal/guard"
 	"github.com/dynmcp/dynmcp/internal/redact"
 	"github.com/dynmcp/dynmcp/internal/sandbox"
-	"github.com/dynmcp/dynmcp/internal/tap"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -54,7 +54,7 @@ type ConnOptions struct {
 	Fence *guard.Fence
 
 	// Tap shows the messages of the connection. It may be nil.
-	Tap *tap.Tap
+	Tap *event.Tap
 
 	// Cork holds back messages to the upstream, and those that its messages cause, while the
 	// messages of one read are handled. It may be nil.

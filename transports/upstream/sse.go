@@ -47,7 +47,7 @@ func (l *sseLink) stream() error {
 	}
 	var refused error
 	known := false
-	err = readEvents(resp.Body.(*answerBody), l.conn.server.MaxMessageBytes, func(e event) {
+	err = readEvents(resp.Body.(*answerBody), l.conn.server.MaxMessageBytes, func(e streamEvent) {
 		switch {
 		case e.name == "endpoint" && !known && refused == nil:
 			if refused = l.setEndpoint(string(e.data)); refused != nil {

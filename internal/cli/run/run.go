@@ -18,7 +18,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/localhttp"
 	"github.com/dynmcp/dynmcp/internal/cli/runs"
 	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
-	"github.com/dynmcp/dynmcp/internal/tap"
+	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
@@ -71,7 +71,7 @@ func Serve(cfg *schema.Config, from *conf.Flags, flags Flags, opts aggregator.Op
 	opts.LockChanged = lock
 	opts.Strict, opts.IgnoreBrokenTools = flags.Strict, flags.Tree.ignoreBroken
 	if opts.Tap == nil {
-		opts.Tap = &tap.Tap{}
+		opts.Tap = &event.Tap{}
 	}
 	agg, recordAs, err := selfhost.NewAggregator(cfg, opts)
 	if err != nil {

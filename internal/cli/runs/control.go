@@ -16,7 +16,6 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/internal/recording"
-	"github.com/dynmcp/dynmcp/internal/tap"
 	"github.com/dynmcp/dynmcp/transports"
 )
 
@@ -47,7 +46,7 @@ type Server struct {
 // A Control gives the user's other programs access to a run.
 type Control struct {
 	Aggregator *aggregator.Aggregator
-	Messages   *tap.Tap
+	Messages   *event.Tap
 	About      Run                                             // the parts that do not change
 	Use        func(ctx context.Context, profile string) error // nil without profiles
 }

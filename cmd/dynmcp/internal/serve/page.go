@@ -12,8 +12,8 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/ui"
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
+	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/internal/monitor"
-	"github.com/dynmcp/dynmcp/internal/tap"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/gateway"
 )
@@ -52,7 +52,7 @@ func (p *pageListener) open(_ context.Context, options *aggregator.Options) (err
 	if p.address == "" {
 		return nil
 	}
-	options.Tap = &tap.Tap{}
+	options.Tap = &event.Tap{}
 	p.Follow(options.Tap)
 	p.ln, err = gateway.Listen(p.address, false, false, gateway.Connections(0))
 	if _, public := errors.AsType[*gateway.PublicError](err); public {
