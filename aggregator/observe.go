@@ -27,7 +27,7 @@ func (q request) observeRefusal(err error) {
 // observeUnsent tells observers of a request that was refused now.
 func (q request) observeUnsent(c event.Call) {
 	if q.agg.observation.Enabled() {
-		c.Session, c.Method, c.From, c.Began = q.ID, q.r.Method, q.Info(), time.Now()
+		c.Method, c.From, c.Began = q.r.Method, q.Info(), time.Now()
 		c.End = c.Began
 		q.agg.observation.Ended(c)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"fmt"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/call"
 	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
@@ -163,7 +162,7 @@ func (c *toolCall) refuse(v *judge.Verdict) {
 		c.r.Counted = true
 		c.observeUnsent(event.Call{
 			Upstream: of.Server, Tool: of.Tool, Kind: "denied", Outcome: transports.NotSent, Asked: len(c.Params.All), Surface: of.Surface,
-			Rule: v.Denied, Params: fmt.Appendf(nil, `{"arguments":%s}`, cmp.Or(string(of.Arguments), "{}")),
+			Rule: v.Denied, Arguments: []byte(cmp.Or(string(of.Arguments), "{}")),
 		})
 	}
 	switch refusal := v.Refusal.(type) {

@@ -11,10 +11,11 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// A Call is the end of a host's call to an upstream.
+// A Call is the end of a host's call to an upstream, or to one of dynmcp's own tools.
 type Call struct {
-	Session     string
-	Upstream    string
+	From        Session
+	Surface     string // how a tool was called
+	Upstream    string // "" for dynmcp's own tools
 	Method      string
 	Tool        string // the upstream's name; "" for other methods
 	TraceParent string // of the call's _meta, "" if absent (W3C Trace Context)
@@ -22,30 +23,22 @@ type Call struct {
 	Sent        time.Time          // when the upstream was ready to take it; zero if the call was not sent
 	Kind        string             // "ok", "tool_error", "error" of the upstream, "cancelled", or the kind of dynmcp's failure
 	Outcome     transports.Outcome // whether it ran
+	Rule        int                // of the policy that refused the call, otherwise 0
 	Asked       int                // bytes of the params
 	Answered    int                // bytes of the result
+	Queries     int                // of a search
+	Shown       int                // definitions that the answer of one of dynmcp's own tools shows
 
-	From    Session         // whose call it is
-	Surface string          // how a tool was called
-	Rule    int             // of the policy that refused the call, otherwise 0
-	Params  json.RawMessage // if Observer.Wants requests them; they must not change
-	Result  json.RawMessage // valid only during the call of the observer
+	Arguments json.RawMessage // if Observer.Wants requests them; they must not change
+	Result    json.RawMessage // valid only during the call of the observer
 }
 
-// ByServer reports whether the upstream answered the call, with a result or an error.
-func (c *Call) ByServer() bool { return c.Kind == "ok" || c.Kind == "tool_error" || c.Kind == "error" }
+// Own reports whether the call was to one of dynmcp's own tools.
+func (c *Call) Own() bool { return c.Upstream == "" && c.Tool != "" }
 
-// A Builtin is the end of a call that one of dynmcp's own tools has answered.
-type Builtin struct {
-	From       Session
-	Surface    string
-	Tool       string
-	Began, End time.Time
-	Failed     bool
-	Arguments  json.RawMessage // valid only during the call of the observer, as Result is
-	Result     json.RawMessage
-	Queries    int // of a search
-	Shown      int // definitions that the answer shows
+// ByServer reports whether the upstream answered the call, with a result or an error.
+func (c *Call) ByServer() bool {
+	return !c.Own() && (c.Kind == "ok" || c.Kind == "tool_error" || c.Kind == "error")
 }
 
 // A Session identifies a host's session.
@@ -108,10 +101,8 @@ type Failure struct {
 // An Observer receives events. Its methods are called synchronously, so they must not block,
 // and must not keep their arguments.
 type Observer interface {
-	// Called is called when a call to an upstream has ended.
+	// Called is called when a call has ended.
 	Called(Call)
-	// Answered is called for a call that one of dynmcp's own tools has answered.
-	Answered(Builtin)
 	// Opened is called when a host has connected, Closed when it is gone.
 	Opened(Session)
 	Closed(Session)
@@ -119,8 +110,8 @@ type Observer interface {
 	// or its server sends too many.
 	Dropped(Session)
 	// Wants reports whether calls are to be reported at present, and whether they must keep a
-	// copy of their params until they have ended.
-	Wants() (calls, params bool)
+	// copy of their arguments until they have ended.
+	Wants() (calls, arguments bool)
 	// End is called after the last event.
 	End()
 }
@@ -128,46 +119,22 @@ type Observer interface {
 // Observers passes events to several observers. Without any it wants none.
 type Observers []Observer
 
-func (all Observers) Called(c Call) {
+func (all Observers) each(f func(Observer)) {
 	for _, o := range all {
-		o.Called(c)
+		f(o)
 	}
 }
 
-func (all Observers) Answered(b Builtin) {
-	for _, o := range all {
-		o.Answered(b)
-	}
-}
+func (all Observers) Called(c Call)     { all.each(func(o Observer) { o.Called(c) }) }
+func (all Observers) Opened(s Session)  { all.each(func(o Observer) { o.Opened(s) }) }
+func (all Observers) Closed(s Session)  { all.each(func(o Observer) { o.Closed(s) }) }
+func (all Observers) Dropped(s Session) { all.each(func(o Observer) { o.Dropped(s) }) }
+func (all Observers) End()              { all.each(Observer.End) }
 
-func (all Observers) Opened(s Session) {
+func (all Observers) Wants() (calls, arguments bool) {
 	for _, o := range all {
-		o.Opened(s)
+		c, a := o.Wants()
+		calls, arguments = calls || c, arguments || a
 	}
-}
-
-func (all Observers) Closed(s Session) {
-	for _, o := range all {
-		o.Closed(s)
-	}
-}
-
-func (all Observers) Dropped(s Session) {
-	for _, o := range all {
-		o.Dropped(s)
-	}
-}
-
-func (all Observers) Wants() (calls, params bool) {
-	for _, o := range all {
-		c, p := o.Wants()
-		calls, params = calls || c, params || p
-	}
-	return calls, params
-}
-
-func (all Observers) End() {
-	for _, o := range all {
-		o.End()
-	}
+	return calls, arguments
 }

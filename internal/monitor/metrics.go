@@ -81,8 +81,8 @@ func (m *Monitor) countCall(end event.Call) {
 	m.count(end.Answered, "dynmcp_call_bytes_total", "direction", "result", "upstream", end.Upstream)
 }
 
-// Answered counts an answer of one of dynmcp's own tools.
-func (m *Monitor) Answered(end event.Builtin) {
+// countOwn counts a call of one of dynmcp's own tools.
+func (m *Monitor) countOwn(end event.Call) {
 	m.count(1, "dynmcp_own_calls_total", "tool", end.Tool)
 	m.count(activity.Tokens(end.Result), "dynmcp_own_tokens_total", "tool", end.Tool)
 	if end.Queries > 0 {

@@ -28,9 +28,9 @@ func TestSeriesAreBounded(t *testing.T) {
 		from := event.Session{ID: name, User: name, Host: name}
 		o.Opened(from)
 		for _, kind := range []string{"ok", "tool_error", "error"} {
-			o.Called(event.Call{Session: name, Upstream: "up", Method: name, Tool: name, TraceParent: name, Kind: kind, Outcome: transports.Executed, From: from, Surface: "discover"})
+			o.Called(event.Call{Upstream: "up", Method: name, Tool: name, TraceParent: name, Kind: kind, Outcome: transports.Executed, From: from, Surface: "discover"})
 		}
-		o.Answered(event.Builtin{From: from, Surface: "discover", Tool: "discover_tool", Queries: n})
+		o.Called(event.Call{From: from, Surface: "discover", Tool: "discover_tool", Queries: n})
 		o.Closed(from)
 	}
 	calls(1)

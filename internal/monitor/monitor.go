@@ -132,7 +132,7 @@ func (m *Monitor) Close() {
 	}
 }
 
-// Wants, Called, Answered, Opened, Closed, Dropped and End are those of an event.Observer.
+// Wants, Called, Opened, Closed, Dropped and End are those of an event.Observer.
 
 func (m *Monitor) Wants() (calls, params bool) { return true, false }
 func (m *Monitor) Dropped(event.Session)       { m.count(1, "dynmcp_dropped_notifications_total") }
@@ -144,14 +144,18 @@ func (m *Monitor) Follow(t *event.Tap) {
 }
 
 func (m *Monitor) Called(end event.Call) {
+	if end.Own() {
+		m.countOwn(end)
+		return
+	}
 	m.countCall(end)
 	if m.opts.Trace != nil {
 		m.opts.Trace(end)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if end.Tool != "" && m.searched[end.Session] {
-		delete(m.searched, end.Session)
+	if end.Tool != "" && m.searched[end.From.ID] {
+		delete(m.searched, end.From.ID)
 		m.count(1, "dynmcp_search_next_calls_total", "upstream", end.Upstream)
 	}
 	s := m.stats[end.Upstream]

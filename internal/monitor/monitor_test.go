@@ -242,7 +242,7 @@ func TestTraces(t *testing.T) {
 	}
 	began := time.Unix(100, 5)
 	tracer.Call(event.Call{
-		Session: "s", Upstream: "files", Method: "tools/call", Tool: "read", Kind: "timeout", Outcome: transports.Unknown,
+		From: event.Session{ID: "s"}, Upstream: "files", Method: "tools/call", Tool: "read", Kind: "timeout", Outcome: transports.Unknown,
 		TraceParent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Began: began, End: began.Add(time.Second), Asked: 7,
 	})
 	if err := tracer.Close(); err != nil {
@@ -317,7 +317,7 @@ func TestNothingIsKeptOfSessionsThatHaveEnded(t *testing.T) {
 	if err := m.follower.Close(); err != nil {
 		t.Fatal(err)
 	}
-	o.Answered(event.Builtin{From: info, Tool: "discover_tool", Queries: 1})
+	o.Called(event.Call{From: info, Tool: "discover_tool", Queries: 1})
 	if len(m.counts) > 0 || len(m.searched) > 0 {
 		t.Errorf("kept: %v, %v", m.counts, m.searched)
 	}

@@ -73,7 +73,7 @@ func (t *Tracer) Call(end event.Call) {
 	name := end.Method
 	attributes := []attribute.KeyValue{
 		attribute.String("mcp.method.name", end.Method),
-		attribute.String("mcp.session.id", end.Session),
+		attribute.String("mcp.session.id", end.From.ID),
 		attribute.String("dynmcp.upstream", end.Upstream),
 		attribute.Int("dynmcp.params.size", end.Asked),
 		attribute.Int("dynmcp.result.size", end.Answered),

@@ -158,7 +158,7 @@ func (env *Env) newCall(s *sessions.Session, r *host.Request, to Route) (*Call, 
 		c.began = time.Now()
 		c.sent = c.began
 	}
-	if env.Observation.KeepsParams() {
+	if env.Observation.KeepsArguments() {
 		c.clone()
 	}
 	return c, nil

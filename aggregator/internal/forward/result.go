@@ -63,7 +63,6 @@ func (c *Call) observe(outline *wire.Outline, result json.RawMessage, err error)
 	r := c.HostRequest()
 	r.Counted = true
 	end := event.Call{
-		Session:  c.Session.ID,
 		Upstream: c.Route.Upstream.Server.Name,
 		Method:   c.Method,
 		Began:    c.began,
@@ -77,8 +76,8 @@ func (c *Call) observe(outline *wire.Outline, result json.RawMessage, err error)
 		Surface:  c.Route.Surface,
 		Result:   result,
 	}
-	if !c.Route.borrowed && c.Env.Observation.KeepsParams() {
-		end.Params = c.Route.Params
+	if !c.Route.borrowed && c.Env.Observation.KeepsArguments() {
+		end.Arguments = wire.Get(c.Route.Params, "arguments")
 	}
 	if c.Route.Tool != nil {
 		end.Tool = c.Route.Tool.Upstream

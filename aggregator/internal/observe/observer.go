@@ -52,10 +52,10 @@ func (o Reporter) Enabled() bool {
 	return calls || o.Log.Enabled(context.Background(), slog.LevelDebug)
 }
 
-// KeepsParams reports whether calls are to keep a copy of their params.
-func (o Reporter) KeepsParams() bool {
-	_, params := o.Wants()
-	return params
+// KeepsArguments reports whether calls are to keep a copy of their arguments.
+func (o Reporter) KeepsArguments() bool {
+	_, arguments := o.Wants()
+	return arguments
 }
 
 // Ended reports a call, whose names may be a host's own.
@@ -64,7 +64,7 @@ func (o Reporter) Ended(end event.Call) {
 		*name = display.Label(*name)
 	}
 	if o.Log.Enabled(context.Background(), slog.LevelDebug) { // computing the values costs allocations for each call
-		o.Log.Debug("call", "session", end.Session, "upstream", end.Upstream, "method", end.Method, "tool", end.Tool, "kind", end.Kind,
+		o.Log.Debug("call", "session", end.From.ID, "upstream", end.Upstream, "method", end.Method, "tool", end.Tool, "kind", end.Kind,
 			"outcome", end.Outcome, "took", end.End.Sub(end.Began), "asked", end.Asked, "answered", end.Answered)
 	}
 	o.Called(end)
@@ -79,7 +79,7 @@ func KindOf(f *transports.Failure) string {
 // stands for a call that is not observed.
 type BuiltinCall struct {
 	reporter Reporter
-	end      event.Builtin
+	end      event.Call
 	shown    atomic.Int32 // definitions
 	passed   atomic.Bool  // it has called other tools, which are reported themselves
 }
@@ -90,7 +90,10 @@ func (o Reporter) BeginBuiltin(surface, tool string, arguments json.RawMessage) 
 	if calls, _ := o.Wants(); !calls {
 		return nil
 	}
-	c := &BuiltinCall{reporter: o, end: event.Builtin{Surface: surface, Tool: tool, Arguments: bytes.Clone(arguments), Began: time.Now()}}
+	c := &BuiltinCall{reporter: o, end: event.Call{
+		Surface: surface, Method: "tools/call", Tool: tool, Kind: "ok", Outcome: transports.Executed,
+		Asked: len(arguments), Arguments: bytes.Clone(arguments), Began: time.Now(),
+	}}
 	switch query := wire.Get(arguments, "query"); {
 	case query == nil:
 	case query[0] == '[':
@@ -123,7 +126,9 @@ func (c *BuiltinCall) End(from func() event.Session, result json.RawMessage, err
 		return
 	}
 	end := c.end
-	end.From, end.End, end.Result, end.Shown = from(), time.Now(), result, int(c.shown.Load())
-	end.Failed = err != nil || string(wire.Get(result, "isError")) == "true"
-	c.reporter.Answered(end)
+	end.From, end.End, end.Result, end.Answered, end.Shown = from(), time.Now(), result, len(result), int(c.shown.Load())
+	if err != nil || string(wire.Get(result, "isError")) == "true" {
+		end.Kind = "tool_error"
+	}
+	c.reporter.Called(end)
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/internal/cli/history"
 	"github.com/dynmcp/dynmcp/internal/event"
-	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -78,12 +77,14 @@ func (r *Recorder) turnTo(next *activity.Log, a schema.Activity, dir string) {
 	}
 }
 
-// Called, Answered, Wants and End are those of an event.Observer.
+// Called, Opened, Closed, Dropped, Wants and End are those of an event.Observer.
 
-func (r *Recorder) Called(end event.Call) { r.add(func() activity.Entry { return entryOf(end) }) }
-
-func (r *Recorder) Answered(end event.Builtin) {
-	r.add(func() activity.Entry { return builtinEntry(end) })
+func (r *Recorder) Called(end event.Call) {
+	r.mu.RLock() // keeps the record open meanwhile
+	defer r.mu.RUnlock()
+	if r.to != nil {
+		r.to.Add(entryOf(end))
+	}
 }
 
 func (r *Recorder) Opened(event.Session)  {}
@@ -99,52 +100,26 @@ func (r *Recorder) Wants() (calls, params bool) {
 // End ends the record.
 func (r *Recorder) End() { r.turnTo(nil, schema.Activity{}, "") }
 
-// add records a call if calls are recorded. The lock keeps the record open meanwhile.
-func (r *Recorder) add(of func() activity.Entry) {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	if r.to != nil {
-		r.to.Add(of())
-	}
-}
-
-// entryOf returns the entry for a call of a server.
+// entryOf returns the entry for a call.
 func entryOf(end event.Call) activity.Entry {
-	e := entry(end.From, end.Began, end.End, end.Result)
-	e.Surface, e.Server, e.Tool, e.Kind, e.Outcome, e.Rule = end.Surface, end.Upstream, end.Tool, end.Kind, string(end.Outcome), end.Rule
-	e.BytesIn, e.BytesOut = end.Asked, end.Answered
+	e := activity.Entry{
+		Line: activity.Line{
+			Time: end.Began.UTC(), Session: end.From.ID, Host: end.From.Host, Principal: end.From.User, Surface: end.Surface, Server: end.Upstream, Tool: end.Tool,
+			Outcome: string(end.Outcome), Kind: end.Kind, Rule: end.Rule, MS: milliseconds(end.End.Sub(end.Began)), BytesIn: end.Asked, BytesOut: end.Answered,
+			Queries: end.Queries, Shown: end.Shown,
+		},
+		User: end.From.Share, Input: end.Arguments, Output: bytes.Clone(end.Result[:min(len(end.Result), activity.MostOutput)]),
+	}
 	if wait := end.Sent.Sub(end.Began); !end.Sent.IsZero() && wait >= time.Millisecond {
-		e.StartMS = float64(wait.Microseconds()) / 1000
+		e.StartMS = milliseconds(wait)
 	}
 	if end.Method != "tools/call" {
 		e.Method = end.Method
 	}
-	e.Input = wire.Get(end.Params, "arguments")
 	return e
 }
 
-// builtinEntry returns the entry for a call of one of dynmcp's own tools.
-func builtinEntry(end event.Builtin) activity.Entry {
-	e := entry(end.From, end.Began, end.End, end.Result)
-	e.Surface, e.Tool, e.Kind, e.Outcome, e.Queries, e.Shown = end.Surface, end.Tool, "ok", "done", end.Queries, end.Shown
-	if end.Failed {
-		e.Kind = "tool_error"
-	}
-	e.BytesIn, e.BytesOut = len(end.Arguments), len(end.Result)
-	e.Input = end.Arguments
-	return e
-}
-
-func entry(from event.Session, began, end time.Time, result []byte) activity.Entry {
-	return activity.Entry{
-		Line: activity.Line{
-			Time: began.UTC(), Session: from.ID, Host: from.Host, Principal: from.User,
-			MS: float64(end.Sub(began).Microseconds()) / 1000,
-		},
-		User:   from.Share,
-		Output: bytes.Clone(result[:min(len(result), activity.MostOutput)]),
-	}
-}
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // Dir returns the directory of the record of calls of a config.
 func Dir(cfg *schema.Config) (string, error) {
