@@ -171,7 +171,7 @@ func TestDroppedLinesAreCounted(t *testing.T) {
 	if text := log.String(); !strings.Contains(text, "calls are missing") || !strings.Contains(text, "lines=7") || !strings.Contains(text, "err=") {
 		t.Errorf("log: %s", text)
 	}
-	s := Summarize(lines)
+	s := Summarize(lines, nil)
 	if s.Dropped != 8 {
 		t.Errorf("got %+v", s)
 	}
@@ -341,7 +341,7 @@ func TestSummarize(t *testing.T) {
 	add(Line{Session: "2", Tool: "discover_tool", Kind: "ok", Outcome: "done", Queries: 1})
 	add(Line{Session: "3", Tool: "discover_tool", Kind: "ok", Outcome: "done", Queries: 1})
 	add(Line{Session: "2", Server: "a", Method: "resources/read", Kind: "ok", Outcome: "done", MS: 5})
-	s := Summarize(lines)
+	s := Summarize(lines, nil)
 	if !s.Since.Equal(lines[0].Time) || !s.Tools[0].Last.Equal(lines[3].Time) || s.Lines != 7 {
 		t.Errorf("got %d lines since %v, the last call of %s at %v", s.Lines, s.Since, s.Tools[0].Name, s.Tools[0].Last)
 	}
@@ -410,7 +410,7 @@ func TestLossIsRecordedOnce(t *testing.T) {
 	l.Add(call("y"))
 	l.flush()
 	lines := all(t, dir)
-	if s := Summarize(lines); s.Dropped != 3 || lines[0].Dropped != 3 {
+	if s := Summarize(lines, nil); s.Dropped != 3 || lines[0].Dropped != 3 {
 		t.Errorf("%d lines report a loss of %d", len(lines), s.Dropped)
 	}
 }

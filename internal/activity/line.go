@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/internal/tokens"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
@@ -101,6 +102,29 @@ func (l *Line) append(to []byte) []byte {
 	return append(to, '}')
 }
 
+// LineOf returns the line for a call, without what the writer computes.
+func LineOf(end *event.Call) Line {
+	l := Line{
+		Time: end.Began.UTC(), Session: end.From.ID, Host: end.From.Host, Principal: end.From.User, Surface: end.Surface, Server: end.Upstream, Tool: end.Tool,
+		Outcome: string(end.Outcome), Kind: end.Kind, Rule: end.Rule, MS: milliseconds(end.End.Sub(end.Began)), BytesIn: end.Asked, BytesOut: end.Answered,
+		Queries: end.Queries, Shown: end.Shown,
+	}
+	if wait := end.Sent.Sub(end.Began); !end.Sent.IsZero() && wait >= time.Millisecond {
+		l.StartMS = milliseconds(wait)
+	}
+	if end.Method != "tools/call" {
+		l.Method = end.Method
+	}
+	return l
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// EntryOf returns the entry for a call.
+func EntryOf(end *event.Call) Entry {
+	return Entry{Line: LineOf(end), User: end.From.Share, Input: end.Arguments, Output: bytes.Clone(end.Result[:min(len(end.Result), mostOutput)])}
+}
+
 // An Entry is a call before it is written. The writer computes the expensive fields.
 type Entry struct {
 	Line
@@ -111,7 +135,7 @@ type Entry struct {
 
 // Limits for one call.
 const (
-	MostOutput = 16 << 10 // bytes of a result that are inspected
+	mostOutput = 16 << 10 // bytes of a result that are inspected
 	maxKept    = 16 << 10 // bytes of arguments or of a result that are written
 )
 
@@ -121,7 +145,7 @@ func (e *Entry) finish(keep Keep) {
 	if e.Input != nil {
 		sum := sha256.Sum256(e.Input)
 		l.Digest = "sha256:" + hex.EncodeToString(sum[:])
-		l.TokensIn = estimate(string(e.Input[:min(len(e.Input), MostOutput)]), len(e.Input))
+		l.TokensIn = estimate(string(e.Input[:min(len(e.Input), mostOutput)]), len(e.Input))
 	}
 	if len(e.Output) < e.BytesOut {
 		l.TokensOut = estimate(string(e.Output), e.BytesOut)

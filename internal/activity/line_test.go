@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/internal/tokens"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 func TestNamesOfCalls(t *testing.T) {
@@ -68,7 +70,7 @@ func TestTokensOfLongCalls(t *testing.T) {
 			t.Errorf("1 part of %d of a result: %d tokens, all of it has %d", parts, e.TokensOut, whole)
 		}
 	}
-	for _, size := range []int{MostOutput - 1, MostOutput, MostOutput + 1, len(text)} {
+	for _, size := range []int{mostOutput - 1, mostOutput, mostOutput + 1, len(text)} {
 		e := Entry{Input: json.RawMessage(text[:size])}
 		e.finish(Keep{})
 		if whole := tokens.Count(text[:size]); e.TokensIn < whole*9/10 || e.TokensIn > whole*11/10 {
@@ -117,18 +119,37 @@ func TestLongPartsAreTruncated(t *testing.T) {
 	}
 }
 
-func TestQuantiles(t *testing.T) {
-	sorted := make([]int, 100)
-	for i := range sorted {
-		sorted[i] = i
+// Quantiles are those of the last calls that were sent, and counts of all.
+func TestToolStats(t *testing.T) {
+	if p50, p99 := quantiles(nil); p50 != 0 || p99 != 0 {
+		t.Errorf("of nothing: %v and %v", p50, p99)
 	}
-	for _, c := range []struct {
-		of   []int
-		part float64
-		want int
-	}{{nil, .5, 0}, {sorted[7:8], .5, 7}, {sorted[7:8], 1, 7}, {sorted, 0, 0}, {sorted, .5, 50}, {sorted, .99, 99}, {sorted, 1, 99}, {sorted[:2], .99, 1}} {
-		if got := Quantile(c.of, c.part); got != c.want {
-			t.Errorf("%v of %d values: got %d, want %d", c.part, len(c.of), got, c.want)
-		}
+	if p50, p99 := quantiles([]float64{7}); p50 != 7 || p99 != 7 {
+		t.Errorf("of 7: %v and %v", p50, p99)
+	}
+	var s ToolStats
+	for i := range 250 {
+		s.Add(&Line{Kind: "ok", MS: float64(i + 10), StartMS: 10}, 100)
+	}
+	s.Add(&Line{Kind: "timeout", Outcome: "not_sent", MS: 1e6}, 100)
+	if s.Measure(); s.Calls != 251 || s.Errors != 1 || s.Kinds["timeout"] != 1 || s.P50 != 210 || s.P99 != 259 || s.Sent50 != 200 || s.Sent99 != 249 {
+		t.Errorf("got %+v", s)
+	}
+}
+
+// A call takes its session's share of the record. A start of less than a millisecond is none.
+func TestEntryOf(t *testing.T) {
+	began := time.Now()
+	end := event.Call{
+		From: event.Session{ID: "s", Share: "192.0.2.1", Host: "claude-code"}, Upstream: "u", Method: "tools/call", Tool: "t", Kind: "ok", Outcome: transports.Executed,
+		Began: began, Sent: began.Add(2500 * time.Microsecond), End: began.Add(4 * time.Millisecond), Result: make([]byte, 2*mostOutput),
+	}
+	e := EntryOf(&end)
+	if e.User != "192.0.2.1" || e.Session != "s" || e.Host != "claude-code" || e.Outcome != "done" || e.Method != "" || e.MS != 4 || e.StartMS != 2.5 || len(e.Output) != mostOutput {
+		t.Errorf("got %+v", e.Line)
+	}
+	end.Method, end.Sent = "prompts/get", began.Add(time.Millisecond/2)
+	if e := EntryOf(&end); e.StartMS != 0 || e.Method != "prompts/get" {
+		t.Errorf("got %+v", e.Line)
 	}
 }

@@ -49,8 +49,8 @@ type Monitor struct {
 	lost     int64     // messages and events dropped for lack of room
 	messages []Message // the last ones, oldest first
 	lastSeq  int64
-	stats    map[string]*callStats // by upstream
-	counts   map[string]*counts    // by session
+	stats    map[string]*activity.ToolStats // by upstream
+	counts   map[string]*counts             // by session
 	watchers map[chan shown]bool
 	searched map[string]bool // sessions whose last call was a search
 }
@@ -93,14 +93,6 @@ type shown struct {
 
 type counts struct{ In, Out int64 }
 
-// callStats are statistics of the calls of an upstream.
-type callStats struct {
-	calls, failed int64
-	byKind        map[string]int64
-	times         []time.Duration // of the last calls, without the start of their upstream
-	next          int             // index in times to overwrite next
-}
-
 // New returns a monitor. Close must be called.
 func New(opts MonitorOptions) *Monitor {
 	if opts.Redact == nil {
@@ -111,7 +103,7 @@ func New(opts MonitorOptions) *Monitor {
 		metrics:  prom.NewSet(),
 		began:    time.Now(),
 		done:     make(chan struct{}),
-		stats:    map[string]*callStats{},
+		stats:    map[string]*activity.ToolStats{},
 		counts:   map[string]*counts{},
 		watchers: map[chan shown]bool{},
 		searched: map[string]bool{},
@@ -160,38 +152,11 @@ func (m *Monitor) Called(end event.Call) {
 	}
 	s := m.stats[end.Upstream]
 	if s == nil {
-		s = &callStats{byKind: map[string]int64{}}
+		s = &activity.ToolStats{}
 		m.stats[end.Upstream] = s
 	}
-	s.add(end)
-}
-
-// add counts a call.
-func (s *callStats) add(end event.Call) {
-	s.calls++
-	if end.Kind != "ok" {
-		s.failed++
-		s.byKind[end.Kind]++
-	}
-	if end.Sent.IsZero() {
-		return
-	}
-	took := end.End.Sub(end.Sent)
-	if len(s.times) < maxTimes {
-		s.times = append(s.times, took)
-		return
-	}
-	s.times[s.next] = took
-	s.next = (s.next + 1) % maxTimes
-}
-
-// quantile returns the duration that the given fraction of the last calls did not exceed, at most
-// 1; 0 if there were none.
-func (s *callStats) quantile(part float64) time.Duration {
-	if s == nil {
-		return 0
-	}
-	return activity.Quantile(slices.Sorted(slices.Values(s.times)), part)
+	line := activity.LineOf(&end)
+	s.Add(&line, maxTimes)
 }
 
 func (m *Monitor) Opened(s event.Session) {

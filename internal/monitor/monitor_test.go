@@ -178,7 +178,8 @@ func TestMetrics(t *testing.T) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if stats := m.stats["files"]; stats.calls != 5 || stats.failed != 2 || stats.quantile(.99) != 15*time.Millisecond {
+	stats := m.stats["files"]
+	if stats.Measure(); stats.Calls != 5 || stats.Errors != 2 || stats.Kinds["timeout"] != 1 || stats.Sent99 != 15 {
 		t.Errorf("got %+v", stats)
 	}
 }

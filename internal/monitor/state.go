@@ -23,13 +23,13 @@ type State struct {
 type UpstreamState struct {
 	event.Server
 
-	Uptime    float64          `json:"uptime_seconds,omitempty"`
-	FailedFor float64          `json:"failed_seconds,omitempty"` // since the first failed start after the last success
-	Calls     int64            `json:"calls"`
-	Errors    int64            `json:"errors"`
-	Kinds     map[string]int64 `json:"errors_by_kind,omitempty"`
-	P50       float64          `json:"p50_ms"` // of the last calls, without the start of the upstream
-	P99       float64          `json:"p99_ms"`
+	Uptime    float64        `json:"uptime_seconds,omitempty"`
+	FailedFor float64        `json:"failed_seconds,omitempty"` // since the first failed start after the last success
+	Calls     int            `json:"calls"`
+	Errors    int            `json:"errors"`
+	Kinds     map[string]int `json:"errors_by_kind,omitempty"`
+	P50       float64        `json:"p50_ms"` // of the last calls, without the start of the upstream
+	P99       float64        `json:"p99_ms"`
 }
 
 // A SessionState is a host's session.
@@ -63,8 +63,8 @@ func (m *Monitor) State() State {
 			s.Uptime = time.Since(u.Since).Seconds()
 		}
 		if calls := m.stats[u.Name]; calls != nil {
-			s.Calls, s.Errors, s.Kinds = calls.calls, calls.failed, maps.Clone(calls.byKind)
-			s.P50, s.P99 = calls.quantile(0.5).Seconds()*1e3, calls.quantile(0.99).Seconds()*1e3
+			calls.Measure()
+			s.Calls, s.Errors, s.Kinds, s.P50, s.P99 = calls.Calls, calls.Errors, maps.Clone(calls.Kinds), calls.Sent50, calls.Sent99
 		}
 		st.Upstreams = append(st.Upstreams, s)
 	}

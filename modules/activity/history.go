@@ -3,6 +3,7 @@ package activity
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,12 +17,10 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
-	"github.com/dynmcp/dynmcp/internal/cli/history"
 	"github.com/dynmcp/dynmcp/internal/cli/record"
 	"github.com/dynmcp/dynmcp/internal/cli/run"
-	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
-	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/display"
 )
 
 // period parses the value of --since: a duration, or a number of days such as 7d.
@@ -70,15 +69,15 @@ ended, how long it took, and for whom. The last ones are at the end.`,
   dynmcp log -n 0 --json`,
 	New: func(cmd *cobra.Command) cli.Run {
 		from := conf.Flags{AsWritten: true}
-		var view history.View
+		var v view
 		from.Add(cmd)
-		addFilter(cmd, &view.Filter)
-		cmd.Flags().IntVarP(&view.Most, "lines", "n", 50, "how many of the last calls; 0 is all")
-		cmd.Flags().BoolVarP(&view.Follow, "follow", "f", false, "show calls as they end, until interrupted")
-		cmd.Flags().BoolVar(&view.JSON, "json", false, "print the lines as they were recorded")
+		addFilter(cmd, &v.Filter)
+		cmd.Flags().IntVarP(&v.most, "lines", "n", 50, "how many of the last calls; 0 is all")
+		cmd.Flags().BoolVarP(&v.follow, "follow", "f", false, "show calls as they end, until interrupted")
+		cmd.Flags().BoolVar(&v.json, "json", false, "print the lines as they were recorded")
 		return func(cmd *cobra.Command, _ []string) error {
-			if view.Most < 0 {
-				return hint.With(fmt.Errorf("--lines %d: want a number from 0 on", view.Most), "0 shows all calls")
+			if v.most < 0 {
+				return hint.With(fmt.Errorf("--lines %d: want a number from 0 on", v.most), "0 shows all calls")
 			}
 			cfg, err := from.Load(cmd.Context())
 			if err != nil {
@@ -90,61 +89,87 @@ ended, how long it took, and for whom. The last ones are at the end.`,
 			}
 			ctx, stop := run.UntilSignal(false)
 			defer stop()
-			return view.Show(ctx, cli.Stdout(cmd), dir)
+			return v.show(ctx, cli.Stdout(cmd), dir)
 		}
 	},
 }
 
-// statsVerb shows the statistics of recorded calls.
-var statsVerb = cli.Verb{
-	Use:   "stats [flags]",
-	Short: "Summarize recorded calls",
-	Long: `Summarize recorded calls, with "activity" in the config, by tool: how many,
-how many failed, how long they took, the tokens of arguments and results (estimated),
-the last use. Then what was never used: servers to make lazy or to remove. Nothing is
-started.`,
-	Example: `  dynmcp stats --since 7d
-  dynmcp stats --json | jq .never_used`,
-	Args: cli.AtMost(0),
-	New: func(cmd *cobra.Command) cli.Run {
-		on := selfhost.Target{Flags: conf.Flags{AsWritten: true}, Stored: true}
-		var f activity.Filter
-		addFilter(cmd, &f)
-		asJSON := cmd.Flags().Bool("json", false, "print one JSON object")
-		cmd.ValidArgsFunction = cobra.NoFileCompletions
-		return on.Run(cmd, func(ctx context.Context, _ []string) error {
-			return writeStats(ctx, &on, &f, *asJSON)
-		})
-	},
+// pollEvery is the interval between checks for new lines.
+const pollEvery = 200 * time.Millisecond
+
+// A view selects the lines of the record, and their format.
+type view struct {
+	activity.Filter
+
+	most   int // number of last lines, 0 for all
+	follow bool
+	json   bool
 }
 
-func writeStats(ctx context.Context, t *selfhost.Target, f *activity.Filter, asJSON bool) error {
-	dir, err := record.Dir(t.Cfg)
+// show prints the lines of a directory and, with follow, new lines until ctx ends.
+func (v *view) show(ctx context.Context, out *terminal.Writer, dir string) error {
+	r := &activity.Reader{Dir: dir}
+	lines, err := r.Next(ctx, &v.Filter)
 	if err != nil {
 		return err
 	}
-	lines, err := (&activity.Reader{Dir: dir}).Next(ctx, f)
-	if err != nil {
-		return err
+	if v.most > 0 && len(lines) > v.most {
+		lines = lines[len(lines)-v.most:]
 	}
-	var servers []history.Server
-	for _, s := range conf.Enabled(t.Cfg) {
-		if f.Server != "" && f.Server != s.Name {
-			continue
-		}
-		known := history.Server{Name: s.Name, Lazy: s.Lazy()}
-		if stored := conf.StoredOf(t.Cfg, s); stored.ReadTools != nil {
-			for _, raw := range stored.ReadTools() {
-				name, _ := wire.Text(wire.Get(raw, "name"))
-				known.Tools = append(known.Tools, name)
+	for {
+		for i := range lines {
+			if err := v.write(out, &lines[i]); err != nil {
+				return err
 			}
 		}
-		servers = append(servers, known)
+		if !v.follow || out.Err != nil {
+			return out.Err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pollEvery):
+		}
+		if lines, err = r.Next(ctx, &v.Filter); err != nil {
+			return nil // the context ended
+		}
 	}
-	stats := history.Summarize(lines, servers)
-	if asJSON {
-		return terminal.WriteJSON(t.Out, stats)
+}
+
+func (v *view) write(out *terminal.Writer, l *activity.Line) error {
+	if v.json {
+		text, err := json.Marshal(l)
+		if err != nil {
+			return err
+		}
+		out.Printf("%s\n", text)
+		return nil
 	}
-	stats.Write(t.Out)
-	return t.Out.Err
+	if l.Dropped > 0 {
+		out.Printf("%s  (%s could not be recorded)\n", at(l.Time), display.Plural(int(l.Dropped), "call"))
+	}
+	how := l.Kind
+	if l.Outcome != "done" {
+		how += " (" + l.Outcome + ")"
+	}
+	who := l.Host
+	if l.Principal != "" {
+		who += " " + l.Principal
+	}
+	out.Printf("%s  %-32s %-18s %9s %7d tokens  %s\n", at(l.Time), display.Fold(l.Name()), how, millis(l.MS), l.TokensIn+l.TokensOut, display.Fold(who))
+	for _, part := range []json.RawMessage{l.Query, l.Arguments, l.Result} {
+		if part != nil {
+			out.Printf("    %s\n", display.JSON(part))
+		}
+	}
+	return nil
+}
+
+func at(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05.000") }
+
+func millis(ms float64) string {
+	if ms >= 10 {
+		return fmt.Sprintf("%.0f ms", ms)
+	}
+	return fmt.Sprintf("%.2f ms", ms)
 }

@@ -2,20 +2,17 @@
 package record
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
-	"time"
 
 	"github.com/dynmcp/dynmcp/internal/activity"
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
-	"github.com/dynmcp/dynmcp/internal/cli/history"
 	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -83,7 +80,7 @@ func (r *Recorder) Called(end event.Call) {
 	r.mu.RLock() // keeps the record open meanwhile
 	defer r.mu.RUnlock()
 	if r.to != nil {
-		r.to.Add(entryOf(end))
+		r.to.Add(activity.EntryOf(&end))
 	}
 }
 
@@ -100,27 +97,6 @@ func (r *Recorder) Wants() (calls, params bool) {
 // End ends the record.
 func (r *Recorder) End() { r.turnTo(nil, schema.Activity{}, "") }
 
-// entryOf returns the entry for a call.
-func entryOf(end event.Call) activity.Entry {
-	e := activity.Entry{
-		Line: activity.Line{
-			Time: end.Began.UTC(), Session: end.From.ID, Host: end.From.Host, Principal: end.From.User, Surface: end.Surface, Server: end.Upstream, Tool: end.Tool,
-			Outcome: string(end.Outcome), Kind: end.Kind, Rule: end.Rule, MS: milliseconds(end.End.Sub(end.Began)), BytesIn: end.Asked, BytesOut: end.Answered,
-			Queries: end.Queries, Shown: end.Shown,
-		},
-		User: end.From.Share, Input: end.Arguments, Output: bytes.Clone(end.Result[:min(len(end.Result), activity.MostOutput)]),
-	}
-	if wait := end.Sent.Sub(end.Began); !end.Sent.IsZero() && wait >= time.Millisecond {
-		e.StartMS = milliseconds(wait)
-	}
-	if end.Method != "tools/call" {
-		e.Method = end.Method
-	}
-	return e
-}
-
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
 // Dir returns the directory of the record of calls of a config.
 func Dir(cfg *schema.Config) (string, error) {
 	if cfg.Activity == nil {
@@ -134,11 +110,11 @@ func Dir(cfg *schema.Config) (string, error) {
 }
 
 // LastSession returns the counts of the last recorded session, or nil if there is none.
-func LastSession(ctx context.Context, cfg *schema.Config) *history.Session {
+func LastSession(ctx context.Context, cfg *schema.Config) *activity.Session {
 	dir, err := Dir(cfg)
 	if err != nil {
 		return nil
 	}
 	lines, _ := (&activity.Reader{Dir: dir}).Next(ctx, &activity.Filter{}) // a missing directory has no lines
-	return history.LastSession(lines)
+	return activity.LastSession(lines)
 }

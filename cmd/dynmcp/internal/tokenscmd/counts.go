@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/dynmcp/dynmcp/catalog"
-	"github.com/dynmcp/dynmcp/internal/cli/history"
+	"github.com/dynmcp/dynmcp/internal/activity"
 	"github.com/dynmcp/dynmcp/internal/tokens"
 )
 
@@ -24,7 +24,7 @@ type Counts struct {
 
 	Answers []answerTokens `json:"answers,omitempty"`
 
-	Session *history.Session `json:"last_session,omitempty"` // from the record of calls
+	Session *activity.Session `json:"last_session,omitempty"` // from the record of calls
 }
 
 // A serverTokens holds the counts of one server.

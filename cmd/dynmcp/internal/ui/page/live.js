@@ -97,7 +97,7 @@ const tableOf = (id, head, rows) => el("div", {className: "scroll", tabindex: 0,
 
 // showState shows the state of the run, of which nothing can be changed here.
 function showState(state) {
-  const place = {id: "live", fixed: true, calls: true, run: {servers: state.upstreams}, servers: state.upstreams.map(u => ({...u, calls: u.calls ? {calls: u.calls, errors: u.errors, p99_ms: u.p99_ms, p50_sent_ms: u.p50_ms, p99_sent_ms: u.p99_ms} : undefined}))};
+  const place = {id: "live", fixed: true, calls: true, run: {servers: state.upstreams}, servers: state.upstreams.map(u => ({...u, calls: u.calls ? {calls: u.calls, errors: u.errors, errors_by_kind: u.errors_by_kind, p99_ms: u.p99_ms, p50_sent_ms: u.p50_ms, p99_sent_ms: u.p99_ms} : undefined}))};
   const now = state.sessions.map(s => s.id), chosen = $("session").value, ids = chosen && !now.includes(chosen) ? [...now, chosen] : now;
   if ([...$("session").options].slice(1).map(o => o.value).join() !== ids.join()) {
     $("session").replaceChildren($("session").options[0], ...ids.map(id => el("option", {value: id, selected: id === chosen}, id)));

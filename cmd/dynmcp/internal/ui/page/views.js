@@ -24,7 +24,7 @@ function serverRow(place, s) {
   const now = s.now || {}, calls = s.calls, cost = costs.get(place.id)?.reading?.tokens?.servers?.find(t => t.name === s.name);
   const since = now.since || now.failed_at;
   const hidden = s.denied ? ", " + s.denied + " hidden by the policy" : "";
-  const below = [now.error || s.off, Object.entries(now.errors_by_kind || {}).map(([kind, n]) => kind + " × " + n).join(", "), sandboxOf(now.sandbox)].filter(Boolean).join("; ");
+  const below = [now.error || s.off, Object.entries(calls?.errors_by_kind || {}).map(([kind, n]) => kind + " × " + n).join(", "), sandboxOf(now.sandbox)].filter(Boolean).join("; ");
   const tools = now.tools ? now.tools + " tools" + hidden : s.known ? s.known + " tools known" + hidden : "";
   return folded(place.id + "/" + s.name, "server", [
     el("span", {className: "name"}, s.name),
