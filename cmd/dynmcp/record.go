@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/inspect"
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/internal/event"
@@ -29,23 +30,17 @@ was recorded.`,
 	New: func(cmd *cobra.Command) cli.Run {
 		var flags stdioFlags
 		flags.add(cmd)
-		path := cmd.Flags().StringP("output", "o", "", "the `file` to write")
-		most := cmd.Flags().Int64("max-mb", 64, "go on in another file when one has so many `megabytes`; the first and the last three are kept")
+		var to inspect.Output
+		to.Add(cmd, "output", "o", "the `file` to write")
 		return func(cmd *cobra.Command, args []string) error {
-			if *path == "" {
+			if to.Path == "" {
 				return hint.With(errors.New("no file for the recording given"), "dynmcp record -o FILE -- COMMAND")
 			}
-			if *most < 1 {
-				return fmt.Errorf("--max-mb is %d, want at least 1", *most)
-			}
-			file, err := recording.Create(*path, recording.Header{Dynmcp: cli.Version, Single: cmd.ArgsLenAtDash() >= 0, Expose: flags.expose}, *most<<20)
+			file, err := to.Create(recording.Header{Dynmcp: cli.Version, Single: cmd.ArgsLenAtDash() >= 0, Expose: flags.expose}, cli.Stderr(cmd))
 			if err != nil {
 				return err
 			}
 			defer file.Close()
-			if file.Path != *path {
-				cli.Stderr(cmd).Say("%s is there already: recording to %s", *path, file.Path)
-			}
 			messages := &event.Tap{}
 			recorder := recording.Start(messages, file, file.Began(), cli.Secrets.String)
 			err = flags.run(cmd, args, messages)

@@ -238,7 +238,8 @@ func TestInspect(t *testing.T) {
 	watch := func(args ...string) *mcptest.Host {
 		return mcptest.Start(t, mcptest.HostOptions{Args: append([]string{mcptest.Dynmcp(t), "inspect"}, args...), Env: u.variables})
 	}
-	all, shown := watch("--json"), watch("--server", "files", "--errors")
+	file := filepath.Join(t.TempDir(), "run.jsonl")
+	all, shown, written := watch("--json"), watch("--server", "files", "--errors"), watch("--write", file)
 	all.WaitFor(func(m mcptest.Message) bool { return strings.Contains(m.Raw, `"dynmcp_recording":1`) })
 	seen := func(m mcptest.Message) bool { return strings.Contains(m.Raw, "failed as asked") }
 	request := func(m mcptest.Message) bool { return strings.Contains(m.Raw, `→ files tools/call`) }
@@ -246,10 +247,16 @@ func TestInspect(t *testing.T) {
 		use(host, "files/fail", `{"code":-32042}`)
 	}
 	all.WaitFor(seen)
+	mcptest.Eventually(t, "the messages are in the file", func() bool {
+		use(host, "files/fail", `{"code":-32042}`)
+		text, _ := os.ReadFile(file) // it may not be there yet
+		return strings.Contains(string(text), "failed as asked")
+	})
 	contains(t, shown.WaitFor(request).Raw, `{"name":"fail"`)
 	shown.WaitFor(func(m mcptest.Message) bool { return seen(m) && strings.Contains(m.Raw, "← files tools/call") })
 	end(t, host)
 	all.Process.Wait()
 	shown.Process.Wait()
+	written.Process.Wait()
 	contains(t, shown.Stderr(), "has ended")
 }

@@ -66,7 +66,9 @@ type File struct {
 // Create creates the file of a new recording, which only the user may read. If the name is
 // taken, a number is added to it.
 func Create(path string, header Header, most int64) (*File, error) {
-	header.Format, header.Began = Format, time.Now().UTC()
+	if header.Format = Format; header.Began.IsZero() {
+		header.Began = time.Now().UTC()
+	}
 	f := &File{Path: path, header: header, most: most}
 	ext := filepath.Ext(path)
 	for n := 2; ; n++ {

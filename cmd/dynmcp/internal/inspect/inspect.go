@@ -3,6 +3,7 @@ package inspect
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,13 +30,14 @@ var Verb = cli.Verb{
 	Long: `Show each message that passes a run of dynmcp, from now on: those of its hosts, and those
 of its servers. An arrow to the right is a message that dynmcp sends, one to the left a
 message that it receives. Secrets of the config are taken out. With FILE the messages of
-a recording are shown.
+a recording are shown. With --write they are written into a file, as dynmcp record writes
+those of a run from its beginning.
 
 A response is shown with the method of its request, and with the time that it took.`,
 	Example: `  dynmcp inspect
   dynmcp inspect --server files --method 'tools/*' --pretty
   dynmcp inspect --errors run.jsonl
-  dynmcp inspect --json > run.jsonl`,
+  dynmcp inspect --write run.jsonl`,
 	Args: cli.AtMost(1),
 	New: func(cmd *cobra.Command) cli.Run {
 		i := &inspector{asked: map[string]message{}}
@@ -45,6 +47,7 @@ A response is shown with the method of its request, and with the time that it to
 		cmd.Flags().BoolVar(&i.errors, "errors", false, "show only requests that failed, and why")
 		cmd.Flags().BoolVar(&i.pretty, "pretty", false, "show the whole of each message, indented")
 		cmd.Flags().BoolVar(&i.json, "json", false, "print the messages as a recording")
+		i.file.Add(cmd, "write", "", "record the messages in this `file`, and show none")
 		return cli.Interruptible(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			i.out = cli.Stdout(cmd)
 			if _, err := path.Match(i.method, ""); err != nil {
@@ -57,11 +60,13 @@ A response is shown with the method of its request, and with the time that it to
 			if err != nil {
 				return err
 			}
-			i.begin(header)
+			if err := i.begin(header, cli.Stderr(cmd)); err != nil {
+				return err
+			}
 			for _, l := range lines {
 				i.show(l)
 			}
-			return i.out.Err
+			return i.end()
 		})
 	},
 }
@@ -71,6 +76,9 @@ type inspector struct {
 	server, method       string
 	errors, pretty, json bool
 	out                  *terminal.Writer
+	file                 Output
+	lines                io.Writer // gets the messages as lines of a recording; nil to show them
+	failed               error     // of lines
 	began                time.Time
 	asked                map[string]message // requests without a response, by connection, direction and id
 }
@@ -97,38 +105,63 @@ func (i *inspector) run(ctx context.Context, pid int, errOut *terminal.Writer) e
 	if err != nil {
 		return err
 	}
-	i.begin(r.Header)
-	if i.out.Interactive {
+	if err := i.begin(r.Header, errOut); err != nil {
+		return err
+	}
+	if i.out.Interactive && i.lines == nil {
 		errOut.Say("Showing the messages of run %d. Control-C ends this.", run.PID)
 	}
 	for {
 		line, err := r.Next()
 		switch {
 		case ctx.Err() != nil:
-			return cli.ErrInterrupted
+			return cmp.Or(i.end(), cli.ErrInterrupted)
 		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 			errOut.Say("Run %d has ended.", run.PID)
-			return i.out.Err
+			return i.end()
 		case err != nil:
 			return err
 		}
-		if i.show(line); i.out.Err != nil {
-			return i.out.Err
+		if i.show(line); cmp.Or(i.failed, i.out.Err) != nil {
+			return i.end()
 		}
 	}
 }
 
-func (i *inspector) begin(header recording.Header) {
+func (i *inspector) begin(header recording.Header, errOut *terminal.Writer) error {
 	i.began = header.Began
-	if i.json {
+	if i.file.Path != "" {
+		file, err := i.file.Create(header, errOut)
+		if err != nil {
+			return err
+		}
+		i.lines = file
+	} else if i.json {
+		i.lines = i.out
 		_ = json.NewEncoder(i.out).Encode(header) // out keeps the error
+	}
+	return nil
+}
+
+// end ends the output, and returns its first error.
+func (i *inspector) end() error {
+	err := cmp.Or(i.failed, i.out.Err)
+	if file, ok := i.lines.(*recording.File); ok {
+		err = cmp.Or(err, file.Close())
+	}
+	return err
+}
+
+func (i *inspector) record(l recording.Line) {
+	if _, err := i.lines.Write(l.Append(nil)); i.failed == nil {
+		i.failed = err
 	}
 }
 
 func (i *inspector) show(l recording.Line) {
 	switch {
-	case l.Lost > 0 && i.json:
-		i.out.Printf("%s", l.Append(nil))
+	case l.Lost > 0 && i.lines != nil:
+		i.record(l)
 	case l.Lost > 0:
 		i.out.Labelled(terminal.Yellow, "lost: ", fmt.Sprintf("%s that came faster than they could be recorded", display.Plural(int(l.Lost), "message")))
 	case i.server == "" || i.server == l.Server:
@@ -175,9 +208,9 @@ func (i *inspector) write(m message) {
 	if match, _ := path.Match(i.method, m.method); i.method != "" && !match {
 		return
 	}
-	if i.json {
+	if i.lines != nil {
 		m.line.Message = m.Raw // only the selected message of a batch
-		i.out.Printf("%s", m.line.Append(nil))
+		i.record(m.line)
 		return
 	}
 	head := m.head(i.began)
