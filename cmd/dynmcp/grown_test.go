@@ -34,32 +34,16 @@ func TestToolThatIsNotAnnouncedIsCalled(t *testing.T) {
 		},
 	}
 	expose := `"expose": ["discover", "direct", "tree", "browser", "proxy"], "scripts": {"tools": ["*"]}`
-	for _, shared := range []bool{false, true} {
+	for way, connect := range map[string]func(t *testing.T, config, era string) toolCaller{"alone": alone, "shared": shared, "gateway": overHTTP} {
 		for _, era := range []string{handshake, stateless} {
-			t.Run(fmt.Sprintf("shared %t, %s", shared, era), func(t *testing.T) {
+			t.Run(way+", "+era, func(t *testing.T) {
 				t.Parallel()
-				config := mcptest.Config(t, document([]entry{fake(t, "a")}, expose))
-				var host *mcptest.Conn
-				if shared {
-					socket := socketPath(t)
-					serveOn(t, socket, config)
-					host = dial(t, socket)
-				} else {
-					host = mcptest.StartDynmcp(t, "-c", config).Conn
-				}
-				var meta []string
-				if era == handshake {
-					host.Initialize(era, `{}`)
-				} else {
-					meta = append(meta, mcptest.ModernMeta(`{}`))
-				}
-				call := func(tool, arguments string) mcptest.Message {
-					return host.Call("tools/call", mcptest.ToolParams(tool, arguments, meta...))
-				}
+				call := connect(t, mcptest.Config(t, document([]entry{fake(t, "a")}, expose)), era)
 				for surface, spell := range surfaces {
-					for n := range 10 {
+					for n := range 12 { // 7 are announced behind the answer, 2 before it, 3 never
 						tool := fmt.Sprintf("%s%d", surface, n)
-						contains(t, call("use_tool", fmt.Sprintf(`{"tool_name":"a/add_tool","tool_input":{"name":%q,"quiet":%t}}`, tool, n >= 7)).Raw, "added "+tool)
+						added := call("use_tool", fmt.Sprintf(`{"tool_name":"a/add_tool","tool_input":{"name":%q,"late":%t,"quiet":%t}}`, tool, n < 7, n >= 9))
+						contains(t, added.Raw, "added "+tool)
 						name, arguments := spell(tool)
 						if m := call(name, arguments); m.IsError() || !strings.Contains(m.Raw, "nonce") || !strings.Contains(m.Raw, tool) {
 							t.Errorf("%s: a tool that was just added is refused: %s", surface, m.Raw)
@@ -69,4 +53,48 @@ func TestToolThatIsNotAnnouncedIsCalled(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A toolCaller calls a tool of dynmcp as a host does.
+type toolCaller func(tool, arguments string) mcptest.Message
+
+func alone(t *testing.T, config, era string) toolCaller {
+	return onConn(mcptest.StartDynmcp(t, "-c", config).Conn, era)
+}
+
+func shared(t *testing.T, config, era string) toolCaller {
+	socket := socketPath(t)
+	serveOn(t, socket, config)
+	return onConn(dial(t, socket), era)
+}
+
+func onConn(host *mcptest.Conn, era string) toolCaller {
+	if era == handshake {
+		host.Initialize(era, `{}`)
+	}
+	return func(tool, arguments string) mcptest.Message {
+		return host.Call("tools/call", mcptest.ToolParams(tool, arguments, metaOf(era)...))
+	}
+}
+
+func overHTTP(t *testing.T, config, era string) toolCaller {
+	web := serveHTTP(t, config)
+	if era == handshake {
+		web = web.begin("/mcp")
+	}
+	return func(tool, arguments string) mcptest.Message {
+		var headers []string
+		if era == stateless {
+			headers = []string{"MCP-Protocol-Version", stateless, "Mcp-Method", "tools/call", "Mcp-Name", tool}
+		}
+		return web.call("/mcp", 1, "tools/call", string(mcptest.ToolParams(tool, arguments, metaOf(era)...)), headers...)
+	}
+}
+
+// metaOf returns what each request of an era holds besides.
+func metaOf(era string) []string {
+	if era == handshake {
+		return nil
+	}
+	return []string{mcptest.ModernMeta(`{}`)}
 }

@@ -79,6 +79,7 @@ type call struct {
 	header http.Header      // HTTP only
 	send   func(msg []byte) // sends a message of this request, the answer last
 	about  meta             // of the new protocol, zero for the old
+	late   string           // a list whose change is announced behind the answer
 
 	params    callParams // those that could be decoded
 	paramsErr error      // of decoding them
@@ -163,6 +164,9 @@ func (c *call) serve() {
 		c.reply(errorAnswer(c.ID, failure(-32603, "%v", err)))
 	default:
 		c.reply(answer(c.ID, c.modernize(result)))
+	}
+	if c.late != "" {
+		c.peer.changed(c.late)
 	}
 }
 

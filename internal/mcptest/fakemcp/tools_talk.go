@@ -178,6 +178,7 @@ func adder(list, member string, build func(string) entry) func(*call, json.RawMe
 			Name  string          `json:"name"`
 			Entry json.RawMessage `json:"entry"`
 			Quiet bool            `json:"quiet"` // no notification
+			Late  bool            `json:"late"`  // a notification behind the answer
 		}
 		if err := decode(args, &a); err != nil {
 			return nil, err
@@ -190,7 +191,10 @@ func adder(list, member string, build func(string) entry) func(*call, json.RawMe
 			}
 		}
 		c.peer.fake.offer.add(list, e)
-		if !a.Quiet {
+		switch {
+		case a.Late:
+			c.late = list
+		case !a.Quiet:
 			c.peer.changed(list)
 		}
 		return textResult("added "+e.key, ""), nil
