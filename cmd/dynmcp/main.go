@@ -13,6 +13,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/internal/cli/process"
+	"github.com/dynmcp/dynmcp/internal/cli/runs"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -30,7 +31,7 @@ func main() {
 	case errors.As(err, &stopped): // already reported
 		os.Exit(stopped.Status())
 	case err != nil:
-		report(terminal.New(os.Stderr), err)
+		report(terminal.New(os.Stderr), runs.Explain(err))
 		os.Exit(1)
 	}
 }

@@ -4,6 +4,7 @@ package main_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -78,8 +79,30 @@ func TestRunsAreFoundAndSteered(t *testing.T) {
 	contains(t, u.run(1, "stop", "files"), "2 runs have a server", "--run ")
 }
 
-// A run changes its profile when it is told to. Its hosts are notified, and servers of both
-// profiles keep running.
+// Who starts a run on an address of another run is told which one it is.
+func TestRunThatHasTheAddress(t *testing.T) {
+	t.Parallel()
+	u := newUser(t)
+	config := mcptest.Config(t, document([]entry{fake(t, "files")}))
+	p := mcptest.Run(t, mcptest.HostOptions{
+		Args: []string{mcptest.Dynmcp(t), "serve", "--http", "127.0.0.1:0", "--debug-http", "127.0.0.1:0", "-c", config},
+		Env:  u.variables, Lingers: true,
+	})
+	p.WaitStderr("/mcp\n")
+	var runs []struct {
+		PID     int
+		Listens []string
+	}
+	if err := json.Unmarshal([]byte(u.run(0, "ps", "--json")), &runs); err != nil || len(runs) != 1 || len(runs[0].Listens) != 2 {
+		t.Fatalf("ps: %v %+v", err, runs)
+	}
+	for _, address := range runs[0].Listens {
+		for _, line := range [][]string{{"serve", "-c", config, "--http"}, {"serve", "-c", config, "--http", "127.0.0.1:0", "--debug-http"}, {"ui", "--no-open", "--listen"}} {
+			contains(t, u.run(1, append(line, address)...), fmt.Sprintf("the address %s is in use by the run %d of dynmcp", address, runs[0].PID), "another port", config)
+		}
+	}
+}
+
 // ls shows how the last start ended, and as many tools as ps, also of a server that does not run.
 func TestServersAreListedWithTheirLastStart(t *testing.T) {
 	t.Parallel()
@@ -118,6 +141,8 @@ func TestServersAreListedWithTheirLastStart(t *testing.T) {
 	contains(t, u.run(0, "ls", "-c", config), "(1 denied)", " min ago", "broken failed to start: ")
 }
 
+// A run changes its profile when it is told to. Its hosts are notified, and servers of both
+// profiles keep running.
 func TestUseChangesTheProfileOfARun(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)

@@ -41,11 +41,15 @@ func Plain(err error) (text, hint string) {
 // Windows has its own number for an address in use, which is none of the other systems.
 const windowsInUse = syscall.Errno(10048)
 
+// InUse reports whether an address cannot be listened on because another program does.
+func InUse(err error) bool {
+	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, windowsInUse)
+}
+
 func listening(address string, err error) (says, advice string) {
 	switch {
-	case errors.Is(err, syscall.EADDRINUSE), errors.Is(err, windowsInUse):
-		return "the address " + address + " is in use by another program",
-			"take another port, or 0 for any that is free; dynmcp ps lists the runs of dynmcp"
+	case InUse(err):
+		return "the address " + address + " is in use by another program", "take another port, or 0 for any that is free"
 	case errors.Is(err, fs.ErrPermission):
 		return "listening on " + address + " is not permitted", "take a port above 1023"
 	case errors.Is(err, syscall.EADDRNOTAVAIL):

@@ -25,11 +25,12 @@ import (
 
 // Flags are the flags of a run.
 type Flags struct {
-	Strict bool
-	Shared bool              // several hosts share the run
-	Server *localhttp.Server // of the run; nil for one without a name
-	watch  bool
-	Tree   treeFlags
+	Strict  bool
+	Shared  bool              // several hosts share the run
+	Server  *localhttp.Server // of the run; nil for one without a name
+	Listens []string          // addresses of the run's HTTP servers
+	watch   bool
+	Tree    treeFlags
 }
 
 // Add adds the flags to a command.
@@ -78,7 +79,7 @@ func Serve(cfg *schema.Config, from *conf.Flags, flags Flags, opts aggregator.Op
 		return err
 	}
 	defer agg.Close()
-	about := runs.Run{Kind: "stdio", Config: cfg.Path}
+	about := runs.Run{Kind: "stdio", Config: cfg.Path, Listens: flags.Listens}
 	if flags.Shared {
 		about.Kind = "serve"
 	}

@@ -27,6 +27,7 @@ type Run struct {
 	Config  string    `json:"config,omitempty"` // path of the config file; "" for a command after --
 	Profile string    `json:"profile,omitempty"`
 	EnvFile string    `json:"env_file,omitempty"`
+	Listens []string  `json:"listens,omitempty"` // HOST:PORT
 	Since   time.Time `json:"since"`
 	Hosts   []string  `json:"hosts"` // the names that hosts report, at most maxHosts
 	More    int       `json:"more_hosts,omitempty"`

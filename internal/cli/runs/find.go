@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -76,6 +77,22 @@ func FindOne(ctx context.Context, pid int) (f Found, ok bool) {
 		}
 	}
 	return f, false
+}
+
+// Explain returns an error that names the run that listens on an address, in place of the error of
+// one that cannot because of that.
+func Explain(err error) error {
+	e, ok := errors.AsType[*net.OpError](err)
+	if !ok || e.Op != "listen" || !hint.InUse(e) {
+		return err
+	}
+	_, port, _ := net.SplitHostPort(e.Addr.String())
+	for _, f := range Find(context.Background()) {
+		if slices.ContainsFunc(f.Listens, func(at string) bool { return strings.HasSuffix(at, ":"+port) }) {
+			return hint.With(fmt.Errorf("the address %s is in use by the run %d of dynmcp %s", e.Addr, f.PID, f.Config), "take another port, or end process %[1]d; dynmcp ps shows what uses it", f.PID)
+		}
+	}
+	return err
 }
 
 func ask(ctx context.Context, socket string) (run Run, err error) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"slices"
 	"time"
@@ -198,6 +199,11 @@ func (s *server) open(ctx context.Context) error {
 	for _, l := range s.listeners {
 		if err := l.open(ctx, &s.options); err != nil {
 			return err
+		}
+	}
+	for _, ln := range []net.Listener{s.page.ln, web.ln} {
+		if ln != nil {
+			s.flags.Listens = append(s.flags.Listens, ln.Addr().String())
 		}
 	}
 	return nil
