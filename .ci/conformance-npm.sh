@@ -8,6 +8,10 @@ npm_packages=(
   @modelcontextprotocol/sdk@1.32.2
   @modelcontextprotocol/client@2.4.0
   @modelcontextprotocol/inspector@2.12.0
+  @ai-sdk/mcp@2.0.99
+  @langchain/core@1.4.0
+  @langchain/mcp-adapters@1.1.4
+  mcp-client@1.13.1
   supergateway@4.0.0
   mcp-remote@0.15.1
   @anthropic-ai/mcpb@2.1.2
