@@ -9,6 +9,7 @@ import http from "node:http";
 export const calls = {
   discover_tool: {tool: "discover_tool", input: {query: ["say it again"]}},
   direct: {tool: "fast__echo", input: {word: "scripted"}, answer: /word.{1,12}scripted[^]*word.{1,12}scripted/},
+  lost: {tool: "lost__vanish", input: {}, answer: /outcome unknown: the call may have run[^]{1,30}check whether it took effect/},
   use_tool: {tool: "use_tool", input: {tool_name: "fast/echo", tool_input: {word: "scripted"}}, answer: /word.{1,12}scripted[^]*word.{1,12}scripted/},
   run_script: {tool: "run_script", input: {code: 'const all = await Promise.all(["scr", "ipt"].map(word => tools.fast.echo({word})));\nreturn all.map(a => a.word).join("") + all.length'}, answer: /script2/},
 };

@@ -27,7 +27,7 @@ const hosts = {
   "claude-code": {
     showsInstructions: true,
     env: model => ({ANTHROPIC_BASE_URL: model.url, ANTHROPIC_API_KEY: "sk-scripted", CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1"}),
-    start: () => [program("claude"), "-p", "say done", "--allowedTools", "mcp__dynmcp__use_tool,mcp__dynmcp__run_script,mcp__dynmcp__fast__echo"],
+    start: () => [program("claude"), "-p", "say done", "--allowedTools", "mcp__dynmcp__use_tool,mcp__dynmcp__run_script,mcp__dynmcp__fast__echo,mcp__dynmcp__lost__vanish"],
   },
   codex: {
     showsInstructions: true,
@@ -115,6 +115,7 @@ const config = {mcp: {
 const refused = await new Promise(resolve => { const s = net.createServer().listen(0, "127.0.0.1", () => { const {port} = s.address(); s.close(() => resolve(port)); }); });
 const directConfig = {mcp: {
   fast: config.mcp.fast, late: config.mcp.late,
+  lost: {command: path.join(bin, "fakemcp"), args: ["-name", "lost", "-bare", "-fault", "crash-call", "-tool", '{"name":"vanish","description":"Does not come back.","inputSchema":{"type":"object"}}']},
   dead: {command: path.join(bin, "fakemcp"), args: ["-name", "dead", "-fault", "hang-init"], load_timeout: "10s"},
   refused: {url: `http://127.0.0.1:${refused}/mcp`},
 }};
@@ -128,7 +129,7 @@ async function session(host, home, model, call) {
   const [command, ...args] = start(model, home);
   const began = Date.now();
   const child = spawn(command, args, {cwd: project, stdio: ["ignore", "pipe", "pipe"], detached: true, env: {
-    PATH: bin + path.delimiter + process.env.PATH, HOME: home, XDG_RUNTIME_DIR: path.join(home, "run"), TERM: "dumb", ...env?.(model), ...(call === calls.direct && {ENABLE_TOOL_SEARCH: "false"})}}); // or Claude Code offers only names
+    PATH: bin + path.delimiter + process.env.PATH, HOME: home, XDG_RUNTIME_DIR: path.join(home, "run"), TERM: "dumb", ...env?.(model), ...([calls.direct, calls.lost].includes(call) && {ENABLE_TOOL_SEARCH: "false"})}}); // or Claude Code offers only names
   let said = "";
   for (const out of [child.stdout, child.stderr]) out.on("data", d => { said += d; });
   const ended = new Promise(resolve => child.on("close", resolve));
@@ -177,7 +178,8 @@ async function script(host) {
 
 // direct has one host see each tool as itself, with a slow, a dead and a refused server beside the
 // fast one: those delay nothing. What was listed before is there in the second session; a host that
-// lags has it in the third, and until then it may refuse the call.
+// lags has it in the third, and until then it may refuse the call. Claude Code shows its model
+// whether a call that failed ran.
 async function direct(host) {
   const home = fs.mkdtempSync(path.join(work, `${host}-`));
   const file = path.join(home, "mcp.json");
@@ -190,6 +192,7 @@ async function direct(host) {
   execFileSync(path.join(bin, "dynmcp"), ["warm", "-c", file, "late"], {env, stdio: "ignore"});
   if (lags) await attempt(host, home, "direct, second session", {holds: ["fast__echo"], refused: true}, calls.direct);
   await attempt(host, home, `direct, ${lags ? "third" : "second"} session`, {holds: ["fast__echo", "late__toast"]}, calls.direct);
+  if (host === "claude-code") await attempt(host, home, "direct, a lost call", {holds: ["lost__vanish"]}, calls.lost);
   fs.rmSync(home, {recursive: true, force: true, maxRetries: 10});
 }
 
