@@ -3,12 +3,10 @@
 package packages
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/regular"
@@ -23,22 +21,16 @@ func Description(ctx context.Context, command string, args []string) string {
 	p := Of(command, args)
 	name, _ := p.Cut()
 	switch p.Kind {
-	case "npm":
+	case NPM:
 		return manifest(newest(ctx, name, filepath.Join(npxDir(nil), "*", "node_modules", filepath.FromSlash(name), "package.json"))).Description
-	case "pypi":
+	case PyPI:
 		return metadata(newestWheel(ctx, name, nil), "Summary")
 	}
 	return ""
 }
 
 // npxDir returns the directory of npx's installed packages.
-func npxDir(env map[string]string) string {
-	usual := filepath.Join(home(), ".npm")
-	if runtime.GOOS == "windows" {
-		usual = filepath.Join(os.Getenv("LocalAppData"), "npm-cache")
-	}
-	return filepath.Join(cmp.Or(env["npm_config_cache"], env["NPM_CONFIG_CACHE"], os.Getenv("npm_config_cache"), os.Getenv("NPM_CONFIG_CACHE"), usual), "_npx")
-}
+func npxDir(env map[string]string) string { return filepath.Join(over(env).npmCache(), "_npx") }
 
 // A npmManifest is the part of a package.json that is used.
 type npmManifest struct{ Description, Version string }
@@ -54,11 +46,7 @@ func newestWheel(ctx context.Context, name string, env map[string]string) []byte
 		name = name[:end]
 	}
 	name = strings.NewReplacer("-", "_", ".", "_").Replace(strings.ToLower(name))
-	usual := filepath.Join(cmp.Or(os.Getenv("XDG_CACHE_HOME"), filepath.Join(home(), ".cache")), "uv")
-	if runtime.GOOS == "windows" {
-		usual = filepath.Join(os.Getenv("LocalAppData"), "uv", "cache")
-	}
-	return newest(ctx, name, filepath.Join(cmp.Or(env["UV_CACHE_DIR"], os.Getenv("UV_CACHE_DIR"), usual), "archive-v0", "*", name+"-*.dist-info", "METADATA"))
+	return newest(ctx, name, filepath.Join(over(env).uvCache(), "archive-v0", "*", name+"-*.dist-info", "METADATA"))
 }
 
 // metadata returns a field of METADATA.
@@ -93,10 +81,4 @@ func newest(ctx context.Context, name, pattern string) []byte {
 	}
 	text, _ := regular.Read(ctx, newest, most) // nil after an error
 	return text
-}
-
-// home is the user's home directory, or "".
-func home() string {
-	dir, _ := os.UserHomeDir() // "" after an error
-	return dir
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/internal/packages"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -59,11 +60,11 @@ func (o *Option) resolve(r *resolver) (s schema.Server) {
 // command sets the command that runs a package, without the package's own arguments.
 func (o *Option) command(r *resolver, s *schema.Server) {
 	p := o.pkg
-	runs, known := runners[p.RegistryType]
-	if !known {
+	all := programs[p.RegistryType]
+	if all == nil {
 		return // Missing says why
 	}
-	given, err := runs.permit(r.arguments(p.RuntimeArguments), o.spec, p.Identifier, p.Identifier+"@"+p.Version, p.Identifier+":"+p.Version)
+	given, err := permit(all[0], r.arguments(p.RuntimeArguments), o.spec, p.Identifier, p.Identifier+"@"+p.Version, p.Identifier+":"+p.Version)
 	if err != nil && r.answers != nil {
 		r.fail(err)
 	}
@@ -74,7 +75,7 @@ func (o *Option) command(r *resolver, s *schema.Server) {
 		}
 	}
 	s.Command = o.program
-	s.Args = slices.Concat(runs.before, given, []string{o.spec})
+	s.Args = slices.Concat(packages.Runners[all[0]].Before, given, []string{o.spec})
 }
 
 // container passes the variables of the entry into the container by their names, so that

@@ -57,11 +57,10 @@ func (s *Server) Options(installed func(program string) bool) []*Option {
 func (o *Option) check(installed func(program string) bool) {
 	p := o.pkg
 	o.What = line(strings.TrimSuffix(p.Identifier+" "+p.Version, " "), 200)
-	_, known := runners[p.RegistryType]
 	switch {
 	case p.RegistryType == MCPB:
 		o.Missing = p.checkBundle()
-	case !known:
+	case programs[p.RegistryType] == nil:
 		o.Missing = fmt.Sprintf("dynmcp runs no packages of %q; install it, and add its command with dynmcp add NAME -- COMMAND", o.Via)
 	default:
 		var err error

@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/internal/packages"
 )
 
 // The ways to run a server.
 const (
-	NPM    = "npm"
-	PyPI   = "pypi"
-	OCI    = "oci"
+	NPM    = packages.NPM
+	PyPI   = packages.PyPI
+	OCI    = packages.OCI
 	MCPB   = "mcpb"
 	Remote = "remote"
 )
@@ -20,34 +21,9 @@ const (
 // Ways are the ways to run a server, in order of preference.
 var Ways = []string{NPM, PyPI, MCPB, OCI, Remote}
 
-// A runner is a program that fetches a package and runs it. Before the package, a registry may
-// only put flags that neither run nor fetch anything else.
-type runner struct {
-	programs []string // the first is used unless the registry hints at another
-	before   []string // words before all flags
-	flags    []string // permitted flags without a value
-	valued   []string // permitted flags with a value
-}
-
-var runners = map[string]runner{
-	NPM: {
-		programs: []string{"npx"}, before: []string{"-y"},
-		flags: []string{"--yes", "-q", "--quiet", "--prefer-offline", "--prefer-online", "--ignore-scripts"},
-	},
-	PyPI: {
-		programs: []string{"uvx"},
-		flags:    []string{"-q", "--quiet", "--isolated", "--refresh", "--no-cache", "--native-tls"},
-		valued:   []string{"--python", "-p", "--prerelease", "--resolution"},
-	},
-	OCI: {
-		programs: []string{"docker", "podman"}, before: []string{"run", "-i", "--rm"},
-		flags: []string{"--interactive", "--init", "--read-only", "-q", "--quiet", "-t", "--tty", "-it", "-ti"},
-		valued: []string{
-			"-e", "--env", "-v", "--volume", "--mount", "-p", "--publish", "--network", "--net", "--name", "-u", "--user", "-w", "--workdir", "--platform",
-			"--add-host", "--tmpfs", "-m", "--memory", "--cpus", "--shm-size", "--pull", "-l", "--label", "--log-driver", "--dns", "-h", "--hostname",
-		},
-	},
-}
+// programs are the programs that run a package of a registry. The first is used unless the registry
+// hints at another.
+var programs = map[string][]string{NPM: {"npx"}, PyPI: {"uvx"}, OCI: {"docker", "podman"}}
 
 // Versions must be exact, because a tag can move to another release.
 var (
@@ -118,34 +94,35 @@ func named(ref string) bool {
 // program returns the program that runs a package. A hint at another program is not followed, and
 // is an error if there are arguments for that program.
 func (p Package) program() (program, note string, err error) {
-	r := runners[p.RegistryType]
+	all := programs[p.RegistryType]
 	switch {
 	case p.RuntimeHint == "":
-	case slices.Contains(r.programs, p.RuntimeHint):
+	case slices.Contains(all, p.RuntimeHint):
 		return p.RuntimeHint, "", nil
 	case len(p.RuntimeArguments) > 0:
 		return "", "", fmt.Errorf("it wants to be run by %s, which dynmcp does not run packages of %s with", line(p.RuntimeHint, 40), p.RegistryType)
 	default:
-		note = fmt.Sprintf("the registry hints at %s; packages of %s are run by %s", line(p.RuntimeHint, 40), p.RegistryType, r.programs[0])
+		note = fmt.Sprintf("the registry hints at %s; packages of %s are run by %s", line(p.RuntimeHint, 40), p.RegistryType, all[0])
 	}
-	return r.programs[0], note, nil
+	return all[0], note, nil
 }
 
-// permit returns the runtime arguments that are passed on, without the words self, which name the
-// package itself.
-func (r runner) permit(words []string, self ...string) (kept []string, err error) {
+// permit returns the runtime arguments that are passed on to a program, without the words self, which
+// name the package itself: only flags that neither run nor fetch anything else.
+func permit(program string, words []string, self ...string) (kept []string, err error) {
+	r := packages.Runners[program]
 	for i := 0; i < len(words); i++ {
 		word := words[i]
 		flag, _, joined := strings.Cut(word, "=")
 		switch {
-		case slices.Contains(r.before, word) || slices.Contains(self, word):
-		case slices.Contains(r.flags, word), joined && slices.Contains(r.valued, flag):
+		case slices.Contains(r.Before, word) || slices.Contains(self, word):
+		case slices.Contains(r.Safe, word), joined && slices.Contains(r.Valued, flag):
 			kept = append(kept, word)
-		case slices.Contains(r.valued, word) && i+1 < len(words):
+		case slices.Contains(r.Valued, word) && i+1 < len(words):
 			kept = append(kept, word, words[i+1])
 			i++
 		default:
-			return nil, fmt.Errorf("its runtime argument %s is not passed to %s", line(word, 60), r.programs[0])
+			return nil, fmt.Errorf("its runtime argument %s is not passed to %s", line(word, 60), program)
 		}
 	}
 	return kept, nil

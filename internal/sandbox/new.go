@@ -84,7 +84,7 @@ func (b *Sandbox) build(s Server) error {
 	if b.learns {
 		return nil
 	}
-	for _, dir := range s.installsInto(s.stores(s.variable("HOME"))) { // access to a missing one cannot be granted
+	for _, dir := range s.installsInto() { // access to a missing one cannot be granted
 		if filepath.IsAbs(dir) {
 			_ = os.MkdirAll(dir, 0o755) // the runner reports why it cannot use it
 		}

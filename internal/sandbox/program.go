@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/internal/packages"
 	"github.com/dynmcp/dynmcp/internal/regular"
 )
 
@@ -61,7 +62,15 @@ func resolve(path string) string {
 }
 
 // interpreters are programs that run servers, or that servers start.
-var interpreters = []string{"node", "npm", "npx", "python", "python3", "uv", "uvx", "bun", "bunx", "deno", "pnpm", "yarn", "pipx", "ruby", "java"}
+func interpreters() []string {
+	all := []string{"node", "python", "python3", "deno", "ruby", "java"}
+	for name, r := range packages.Runners {
+		if r.Store != "" { // not a container engine
+			all = append(all, name)
+		}
+	}
+	return all
+}
 
 // runtimes returns the files and directories of the server's program and of the interpreters on
 // its PATH: version managers keep them in the home directory.
@@ -78,8 +87,9 @@ func (s Server) runtimes(wide wideList) (all []string) {
 	if s.Program != "" {
 		add(s.Program)
 	}
+	names := interpreters()
 	for _, dir := range filepath.SplitList(s.variable("PATH")) {
-		for _, name := range interpreters {
+		for _, name := range names {
 			if program, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
 				add(program)
 			}

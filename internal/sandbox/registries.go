@@ -11,21 +11,22 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/dynmcp/dynmcp/internal/packages"
 	"github.com/dynmcp/dynmcp/internal/regular"
 )
 
 // A runnerConfig is a file in which a package runner finds its registries, and their passwords.
 type runnerConfig struct {
-	path     string // below the home directory
-	variable string // names another file
-	runners  []string
+	path     string                   // below the home directory
+	variable string                   // names another file
+	stores   []string                 // of the runners
 	public   func(text string) string // the file without passwords
 }
 
 var runnerConfigs = []runnerConfig{
-	{".npmrc", "NPM_CONFIG_USERCONFIG", []string{"npx", "npm", "pnpx", "pnpm", "bunx", "bun", "yarn"}, publicLines},
+	{".npmrc", "NPM_CONFIG_USERCONFIG", []string{"npm", "bun", "pnpm", "yarn"}, publicLines},
 	{".config/pip/pip.conf", "PIP_CONFIG_FILE", []string{"pipx"}, publicLines},
-	{".config/uv/uv.toml", "UV_CONFIG_FILE", []string{"uvx"}, publicTOML},
+	{".config/uv/uv.toml", "UV_CONFIG_FILE", []string{"uv"}, publicTOML},
 }
 
 // A copied is a file for a server's temporary directory.
@@ -42,9 +43,10 @@ func (s Server) registries() (all []copied) {
 		}
 		return below(paths, resolve(path))
 	}
+	runner := packages.Runners[s.Runner]
 	for _, config := range runnerConfigs {
 		path := filepath.Join(home, config.path)
-		if home == "" || !slices.Contains(config.runners, s.Runner) || allowed(path) ||
+		if home == "" || !slices.Contains(config.stores, runner.Store) || allowed(path) ||
 			s.variable(config.variable) != "" || s.variable(strings.ToLower(config.variable)) != "" {
 			continue
 		}

@@ -66,6 +66,7 @@ url = "https://hunter2@secret.example.com/simple"
 		"npx":       {Server{Runner: "npx"}, []copied{{".npmrc", "NPM_CONFIG_USERCONFIG", npmrc}}},
 		"pipx": {Server{Runner: "pipx"}, []copied{{"pip.conf", "PIP_CONFIG_FILE",
 			"[global]\nindex-url = https://pypi.example.com/simple\ntrusted-host = pypi.example.com\n[install]\n"}}},
+		"bun": {Server{Runner: "bun"}, []copied{{".npmrc", "NPM_CONFIG_USERCONFIG", npmrc}}},
 		"uvx": {Server{Runner: "uvx"}, []copied{{"uv.toml", "UV_CONFIG_FILE",
 			"extra-index-url = ['https://two.example.com']\n\n[[index]]\nname = 'mirror'\nurl = 'https://mirror.example.com/simple'\ndefault = true\n"}}},
 		"one that the entry allows":       {Server{Runner: "npx", Read: []string{"~/.npmrc"}}, nil},

@@ -1,14 +1,12 @@
 package sandbox
 
 import (
-	"cmp"
-	"crypto/sha512"
-	"encoding/hex"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/dynmcp/dynmcp/internal/packages"
 )
 
 // A Server describes a server that runs in a sandbox, and the access that its entry grants.
@@ -44,12 +42,10 @@ func (s Server) Policy() Policy {
 	if s.DirSet || home != "" && !wide.has(dir) {
 		p.Read = append(p.Read, dir)
 	}
-	for _, dirs := range s.stores(home) {
+	for _, dirs := range packages.Stores(s.variable) {
 		p.Read = append(p.Read, slices.DeleteFunc(dirs, wide.has)...)
 	}
-	if s.Runner != "" {
-		p.Write = append(p.Write, slices.DeleteFunc(s.installsInto(s.stores(home)), wide.has)...)
-	}
+	p.Write = append(p.Write, slices.DeleteFunc(s.installsInto(), wide.has)...)
 	for _, path := range s.Read {
 		p.Read = append(p.Read, absolute(path, dir, home))
 	}
@@ -83,51 +79,9 @@ func holds(dir, inner string) bool {
 	return err != nil || rest != ".." && !strings.HasPrefix(rest, ".."+string(filepath.Separator))
 }
 
-func (s Server) variable(name string) (value string) {
-	for _, entry := range s.Env {
-		if v, ok := strings.CutPrefix(entry, name+"="); ok {
-			value = v // the last counts
-		}
-	}
-	return value
-}
+func (s Server) variable(name string) string { return packages.VariablesOf(s.Env)(name) }
 
-// stores returns the directories in which package runners keep packages, by runner.
-func (s Server) stores(home string) map[string][]string {
-	place := func(otherwise string, names ...string) string {
-		for _, name := range names {
-			if dir := s.variable(name); dir != "" {
-				return dir
-			}
-		}
-		return filepath.Join(home, otherwise) // without a home it is relative, and dropped
-	}
-	cache, data := place(".cache", "XDG_CACHE_HOME"), place(".local/share", "XDG_DATA_HOME")
-	all := map[string][]string{
-		"npm":  {place(".npm", "npm_config_cache", "NPM_CONFIG_CACHE"), cache + "/node-gyp"},
-		"uv":   {cmp.Or(s.variable("UV_CACHE_DIR"), cache+"/uv"), data + "/uv/python", data + "/uv/tools"}, // not data/uv/credentials
-		"bun":  {place(".bun", "BUN_INSTALL")},
-		"pnpm": {cache + "/pnpm", data + "/pnpm", s.variable("PNPM_HOME"), cache + "/node"},
-		"yarn": {place(".yarn"), cmp.Or(s.variable("YARN_CACHE_FOLDER"), cache+"/yarn"), cache + "/node"},
-		"pipx": {data + "/pipx", place(".local/pipx"), cmp.Or(s.variable("PIP_CACHE_DIR"), cache+"/pip")},
-		"deno": {place(".deno"), cmp.Or(s.variable("DENO_DIR"), cache+"/deno")},
-	}
-	if runtime.GOOS == "darwin" && home != "" {
-		for name := range all {
-			all[name] = append(all[name], filepath.Join(home, "Library", "Caches"))
-		}
-	}
-	return all
-}
-
-// installsInto returns the directories that the runner of a server writes to. For npx it is the
-// folder of its package, but not the folders of other packages, which other servers run.
-func (s Server) installsInto(stores map[string][]string) []string {
-	names := map[string]string{"npx": "npm", "uvx": "uv", "bunx": "bun", "pnpx": "pnpm"}
-	dirs := stores[cmp.Or(names[s.Runner], s.Runner)]
-	if s.Package == "" {
-		return dirs
-	}
-	npm, folder := dirs[0], sha512.Sum512([]byte(s.Package)) // as npm names it
-	return append([]string{npm + "/_cacache", npm + "/_logs", npm + "/_npx/" + hex.EncodeToString(folder[:8])}, dirs[1:]...)
+// installsInto returns the directories that the runner of a server writes to, none without a runner.
+func (s Server) installsInto() []string {
+	return packages.Runners[s.Runner].InstallsInto(packages.Stores(s.variable), s.Package)
 }

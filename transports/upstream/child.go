@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/internal/guard"
+	"github.com/dynmcp/dynmcp/internal/packages"
 	"github.com/dynmcp/dynmcp/internal/sandbox"
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
@@ -75,7 +76,7 @@ func openChild(c *Conn) error {
 		return c.StartFailure(fmt.Sprintf("start %q", c.server.Command), err)
 	}
 	c.log.Debug("started", "pid", l.tree.Pid())
-	if command.RunsPackage(c.server.Command, c.server.Args) {
+	if runner, _ := packages.Installer(c.server.Command, c.server.Args); runner != "" {
 		l.installing.Store(true)
 		l.tree.Installing(true)
 		l.stdout.onFirst = func() {

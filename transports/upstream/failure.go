@@ -5,9 +5,9 @@ import (
 	"runtime"
 	"syscall"
 
+	"github.com/dynmcp/dynmcp/internal/packages"
 	"github.com/dynmcp/dynmcp/internal/redact"
 	"github.com/dynmcp/dynmcp/transports"
-	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
 // errClosed is the Err of a connection on which Close was called.
@@ -39,7 +39,7 @@ func (r *reporter) Stderr() string { return r.stderr() }
 // newFailure returns a failure of this connection.
 func (r *reporter) newFailure(code int64, outcome transports.Outcome, cause error) *transports.Failure {
 	f := &transports.Failure{Upstream: r.server, Code: code, Outcome: outcome, Cause: r.redacted(cause), Stderr: r.stderr()}
-	f.Hint = command.InstallHint(f.Stderr)
+	f.Hint = packages.InstallHint(f.Stderr)
 	return f
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dynmcp/dynmcp/internal/guard"
+	"github.com/dynmcp/dynmcp/internal/packages"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
@@ -249,7 +250,7 @@ func (c *Conn) StartFailure(step string, err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		f = c.newFailure(transports.CodeTimeout, transports.NotSent, fmt.Errorf("%s: no answer within its load_timeout of %v", step, c.server.LoadTimeout))
 		if child != nil && child.installing.Load() {
-			f.Hint = command.UnfinishedHint(command.Environment(c.server.Env, c.server.InheritEnv))
+			f.Hint = packages.UnfinishedHint(command.Environment(c.server.Env, c.server.InheritEnv))
 		}
 	default:
 		f = c.newFailure(transports.CodeStartFailed, transports.NotSent, fmt.Errorf("%s: %w", step, err))

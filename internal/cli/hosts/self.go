@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/internal/packages"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
@@ -79,12 +80,8 @@ func (s *Server) commandLine() []string {
 	return append([]string{s.Command}, s.Args...)
 }
 
-// launchers are programs that run the program named in their arguments, npmRunners of them that of an npm
-// package.
-var (
-	launchers  = []string{"env", "exec", "nohup", "npx", "bunx", "pnpx", "cmd", "go"}
-	npmRunners = []string{"npx", "bunx", "pnpx"}
-)
+// launchers are programs besides the runners of npm packages that run the program named in their arguments.
+var launchers = []string{"env", "exec", "nohup", "cmd", "go"}
 
 // dynmcpAt returns the index of the word that runs dynmcp in a command line, or -1, and whether that is
 // the npm package dynmcp, which is another program.
@@ -96,10 +93,10 @@ func dynmcpAt(words []string) (at int, other bool) {
 	if name == "dynmcp" || command.IsThisProgram(schema.Server{Command: words[0]}) {
 		return 0, false
 	}
-	if !slices.Contains(launchers, name) {
+	npm := packages.RunsNPM(name)
+	if !npm && !slices.Contains(launchers, name) {
 		return -1, false
 	}
-	npm := slices.Contains(npmRunners, name)
 	for i := 1; i < len(words); i++ {
 		word := words[i]
 		if pkg, ok := strings.CutPrefix(word, "--package="); ok && isPackage(pkg) {
@@ -128,8 +125,7 @@ func isPackage(word string) bool {
 // programName returns the name of a program without directory, suffix and version.
 func programName(word string) string {
 	name, _, _ := strings.Cut(filepath.Base(word), "@")
-	name = strings.ToLower(name)
-	return strings.TrimSuffix(strings.TrimSuffix(name, ".cmd"), ".exe")
+	return packages.Program(name)
 }
 
 // withoutRelay replaces the command "mcp-remote ADDRESS", which logs in and relays messages,
@@ -137,7 +133,7 @@ func programName(word string) string {
 // stays as it is.
 func (s *Server) withoutRelay() {
 	words := s.commandLine()
-	if len(words) > 0 && slices.Contains(npmRunners, programName(words[0])) {
+	if len(words) > 0 && packages.RunsNPM(programName(words[0])) {
 		words = words[1:]
 		for len(words) > 0 && (words[0] == "-y" || words[0] == "--yes") {
 			words = words[1:]

@@ -1,8 +1,7 @@
 package command
 
 import (
-	"strings"
-
+	"github.com/dynmcp/dynmcp/internal/packages"
 	"github.com/dynmcp/dynmcp/internal/sandbox"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -18,10 +17,7 @@ func Confined(server schema.Server) sandbox.Server {
 		Env:  Environment(server.Env, inherit),
 		Read: server.Sandbox.Read, Write: server.Sandbox.Write, BestEffort: server.Sandbox.BestEffort,
 	}
-	var args []string
-	if s.Runner, args = runnerOf(server.Command, server.Args); s.Runner == "npx" {
-		s.Package = npxPackage(args)
-	}
+	s.Runner, s.Package = packages.Installer(server.Command, server.Args)
 	switch network := server.Sandbox.Network; {
 	case network.None:
 		s.Network = sandbox.NoNetwork
@@ -30,12 +26,4 @@ func Confined(server schema.Server) sandbox.Server {
 	}
 	s.Program, _ = Find(server.Command, server.Cwd, s.Env) // the start reports a missing program
 	return s
-}
-
-// npxPackage returns the package in the arguments of npx, "" if there are other arguments.
-func npxPackage(args []string) string {
-	if len(args) < 2 || args[0] != "-y" && args[0] != "--yes" || strings.IndexAny(args[1], "-./") == 0 {
-		return ""
-	}
-	return args[1]
 }

@@ -204,7 +204,7 @@ func missingScript(s schema.Server) string {
 
 // scriptOf returns the script that an interpreter runs for a server, or "" if it cannot be told.
 func scriptOf(s schema.Server) string {
-	if !interpreters().MatchString(programOf(s)) {
+	if !interpreters().MatchString(packages.Program(s.Command)) {
 		return ""
 	}
 	for _, arg := range s.Args {
@@ -226,7 +226,7 @@ const minNode = 18
 // checkNode checks the version of Node.js if a server needs it.
 func (d *doctor) checkNode(ctx context.Context) {
 	servers := conf.Enabled(d.Cfg)
-	i := slices.IndexFunc(servers, func(s schema.Server) bool { return programOf(s) == "npx" || programOf(s) == "node" })
+	i := slices.IndexFunc(servers, func(s schema.Server) bool { return slices.Contains([]string{"npx", "node"}, packages.Program(s.Command)) })
 	if i < 0 {
 		return
 	}
@@ -248,15 +248,6 @@ func (d *doctor) checkNode(ctx context.Context) {
 	}
 }
 
-// programOf returns the name of a server's program, without directory and suffix.
-func programOf(s schema.Server) string {
-	if s.Transport != schema.Stdio {
-		return ""
-	}
-	name := filepath.Base(s.Command)
-	return strings.TrimSuffix(strings.TrimSuffix(name, ".cmd"), ".exe")
-}
-
 var pinnedVersion = lazyregexp.New(`^v?\d+\.\d+\.\d+`)
 
 // checkPinned warns about an npm package without a fixed version.
@@ -272,7 +263,7 @@ func (d *doctor) checkPinned(s schema.Server) {
 	}
 	d.add(finding{
 		Check: aboutPackages, Level: warning, Server: s.Name,
-		Text: fmt.Sprintf("%s is not pinned: %s runs whatever was published last", name, programOf(s)),
+		Text: fmt.Sprintf("%s is not pinned: %s runs whatever was published last", name, packages.Program(s.Command)),
 		Hint: fmt.Sprintf("write %s@VERSION; npm view %s version prints the latest", name, name),
 	})
 }

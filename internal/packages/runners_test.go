@@ -1,8 +1,8 @@
-package command
+package packages
 
 import "testing"
 
-func TestRunsPackage(t *testing.T) {
+func TestInstaller(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		command string
@@ -21,7 +21,8 @@ func TestRunsPackage(t *testing.T) {
 		{"node", []string{"npx"}, false},
 		{"cmd", []string{"/c"}, false},
 	} {
-		if got := RunsPackage(test.command, test.args); got != test.want {
+		name, _ := Installer(test.command, test.args)
+		if got := name != ""; got != test.want {
 			t.Errorf("%s %q: got %v, want %v", test.command, test.args, got, test.want)
 		}
 	}
