@@ -138,11 +138,15 @@ func TestNotificationsOfAParkedCallAreBounded(t *testing.T) {
 		settle(up)
 		up.send(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?"}}`)
 		state := string(wire.Get(settle(h)[0].Result, "requestState"))
+		before := st.agg.calls.Budget.Total()
 		for n := range 2 * call.MaxBuffered {
 			up.send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/x-unknown","params":{"n":%d}}`, n))
 		}
 		if got := settle(h); len(got) > 0 {
 			t.Fatalf("got %s", got[0].Raw)
+		}
+		if kept := st.agg.calls.Budget.Total() - before; kept < call.MaxBuffered*int64(len(`{"n":1}`)) || kept > call.MaxBuffered*int64(len(`{"n":100}`)) {
+			t.Errorf("%d bytes are charged for what is kept", kept)
 		}
 		h.send(echoOf(h, 100_001, `,"inputResponses":{"question-1":{"action":"accept"}},"requestState":`+state))
 		got := settle(h)

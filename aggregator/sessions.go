@@ -71,6 +71,7 @@ func (s session) converse(edge host.Edge) *host.Session {
 		HandleNotification: s.handleNotification,
 		Busy:               s.agg.fleet.AnyLoading,
 		Dropped:            func() { s.agg.observation.Dropped(s.Info()) },
+		Memory:             s.Memory(),
 		Tap:                s.agg.opts.Tap,
 		Peer:               event.Connection{Session: s.ID, Server: s.Info().Server},
 		Logger:             s.agg.log,

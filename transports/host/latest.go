@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dynmcp/dynmcp/internal/membudget"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -52,8 +53,10 @@ func subjectOf(method string, params json.RawMessage) string {
 
 // latest holds the merged notifications of a session.
 type latest struct {
-	send   func(latestMessage, Class) error // set before use, as merges
+	send   func(latestMessage, Class) error // set before use, as merges and charged
 	merges bool                             // those with the same subject; otherwise they only wait
+	// charged counts the params that wait in the memory budget; it may be nil.
+	charged *membudget.Reservation
 
 	mu      sync.Mutex
 	number  int             // of the last one that is not merged
@@ -94,7 +97,7 @@ func (l *latest) put(subject string, m latestMessage) bool {
 		}
 	}
 	size := len(m.params) - len(old.params)
-	if !waits && len(l.order) >= maxMerged || l.size+size > maxMergedBytes {
+	if !waits && len(l.order) >= maxMerged || l.size+size > maxMergedBytes || !l.charged.Resize(int64(l.size+size)) {
 		return false
 	}
 	if !waits {
@@ -151,6 +154,7 @@ func (l *latest) sendLocked(n int, class Class) (sent bool) {
 		sent = true
 		l.order = l.order[1:]
 		l.size -= len(m.params)
+		l.charged.Release(int64(len(m.params)))
 		delete(l.waiting, subject)
 		l.markSentLocked(subject)
 	}
@@ -166,4 +170,5 @@ func (l *latest) close() {
 		l.timer.Stop()
 	}
 	l.waiting, l.order, l.sent = nil, nil, nil
+	l.charged.Resize(0)
 }

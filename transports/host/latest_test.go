@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/dynmcp/dynmcp/internal/membudget"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
@@ -286,4 +287,34 @@ func TestPausesOfAHostWithoutRoomGrow(t *testing.T) {
 		}
 		h.close()
 	})
+}
+
+// Notifications that wait are charged, once for each subject, and dropped if the account may have no more.
+func TestWaitingNotificationsAreCharged(t *testing.T) {
+	budget, room := membudget.New(1000, nil), false
+	l := latest{merges: true, charged: budget.Open("host", nil), send: func(latestMessage, Class) error {
+		if room {
+			return nil
+		}
+		return wire.ErrFull
+	}}
+	for n, c := range []struct {
+		subject       string
+		size, charged int64
+	}{{"a", 100, 100}, {"a", 200, 200}, {"b", 300, 500}, {"c", 1, 500}, {"b", 100, 300}, {"c", 100, 400}} {
+		if took := l.put(c.subject, latestMessage{params: make([]byte, c.size)}); took != (n != 3) || budget.Total() != c.charged {
+			t.Errorf("%d: taken: %v, %d bytes are charged, want %d", n, took, budget.Total(), c.charged)
+		}
+	}
+	room = true
+	l.flush()
+	if got := budget.Total(); got != 0 {
+		t.Errorf("%d bytes are charged for what was sent", got)
+	}
+	room = false
+	l.put("a", latestMessage{params: make([]byte, 100)})
+	l.close()
+	if got := budget.Total(); got != 0 {
+		t.Errorf("%d bytes are charged at the end", got)
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dynmcp/dynmcp/internal/event"
+	"github.com/dynmcp/dynmcp/internal/membudget"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -34,6 +35,8 @@ type SessionOptions struct {
 	// Busy reports whether requests wait for an upstream to start, so that a host that closed
 	// its input early still gets its answers. Nil means never.
 	Busy func() bool
+	// Memory is of the account that notifications which wait for the host count for. Nil counts nothing.
+	Memory *membudget.Reservation
 	// Tap shows the messages of the session, under the name Peer; may be nil.
 	Tap  *event.Tap
 	Peer event.Connection
@@ -100,6 +103,7 @@ func NewSession(id string, edge Edge, opts SessionOptions) *Session {
 	s.respond = s.answer
 	s.latest.send, s.others.send = s.sendMerged, s.sendMerged
 	s.latest.merges = true
+	s.latest.charged, s.others.charged = opts.Memory.Sibling(nil), opts.Memory.Sibling(nil)
 	return s
 }
 

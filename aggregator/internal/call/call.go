@@ -241,7 +241,7 @@ func (f *Flight) Finish(result json.RawMessage, err error) (r *host.Request, con
 	var over []*membudget.Reservation
 	if f.state == asking {
 		f.outcome = &outcome{bytes.Clone(result), err, conn} // the line is reused
-		over = f.parked.Set(len(result))
+		over = f.parkLocked()
 	} else {
 		f.state = done
 		questions, f.questions = f.questions, nil

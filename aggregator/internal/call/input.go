@@ -100,7 +100,7 @@ func (f *Flight) askHost() {
 	id, spare, full := f.env.Waiting.Add(f, f.owner.Upstream(), f.Session.Account, r)
 	f.parked = f.env.Budget.Open(f.Session.Account, func() { f.env.Work.Go(func() { f.stopAsking(json.RawMessage(`"too much waits for hosts"`)) }) })
 	f.releaseParamsLocked()
-	over := f.parked.Set(f.size)
+	over := f.parkLocked()
 	f.mu.Unlock()
 	membudget.Shed(over)
 	state := f.owner.State(id)
@@ -115,6 +115,16 @@ func (f *Flight) askHost() {
 	if gone { // it was cancelled before it was answered: no request will continue it
 		f.stopAsking(nil)
 	}
+}
+
+// parkLocked charges what is kept while the host is asked: the request or else its outcome, and
+// notifications. It returns what must be shed when f.mu is not held.
+func (f *Flight) parkLocked() []*membudget.Reservation {
+	kept := f.size
+	if f.outcome != nil {
+		kept = len(f.outcome.result)
+	}
+	return f.parked.Set(kept + f.bufferedBytes)
 }
 
 // stopAsking abandons the call if its host is asked.
@@ -174,7 +184,7 @@ func (f *Flight) Continue(r *host.Request, responses json.RawMessage) {
 func (f *Flight) Abandon(reason json.RawMessage) {
 	f.mu.Lock()
 	conn, questions, ended := f.conn, f.questions, f.outcome
-	f.state, f.questions, f.asked, f.outcome, f.buffered = done, nil, nil, nil, nil
+	f.state, f.questions, f.asked, f.outcome, f.buffered, f.bufferedBytes = done, nil, nil, nil, nil, 0
 	f.parked.Set(0)
 	f.mu.Unlock()
 	if ended == nil && conn != nil && conn.Cancel(&f.Call, reason) {
@@ -201,7 +211,9 @@ func (f *Flight) NotifyHost(method string, params json.RawMessage) {
 			f.bufferedBytes -= len(params)
 			f.dropped++
 		}
+		over := f.parkLocked()
 		f.mu.Unlock()
+		membudget.Shed(over)
 		return
 	}
 	f.mu.Unlock()

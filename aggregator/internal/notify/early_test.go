@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/dynmcp/dynmcp/internal/membudget"
 )
 
 // A gatedPeer is a host that takes each notification when its gate has room.
@@ -69,14 +71,17 @@ func TestEarlyMessagesAreBounded(t *testing.T) {
 	for size, most := range map[int]int{1: maxEarly, maxEarlyBytes / 4: 4, maxEarlyBytes: 1, maxEarlyBytes + 1: 0} {
 		to, p := NewRegistry[int]().New(1), &gatedPeer{gate: make(chan struct{})}
 		close(p.gate)
+		budget := membudget.New(1<<20, nil)
+		to.Early = budget.Open("host", nil)
 		to.Join(p, Audience{})
 		to.Notify("notifications/message", make([]byte, maxEarlyBytes+1), none) // leaves the room to others
 		for range 2 * maxEarly {
 			to.Notify("notifications/message", make([]byte, size), none)
 		}
+		charged := budget.Total()
 		to.Initialize()
-		if got := len(p.all()); got != most {
-			t.Errorf("%d messages of %d bytes are kept, want %d", got, size, most)
+		if got := len(p.all()); got != most || charged != int64(most*size) || budget.Total() != 0 {
+			t.Errorf("%d messages of %d bytes are kept, want %d; %d bytes were charged, %d stay so", got, size, most, charged, budget.Total())
 		}
 	}
 }

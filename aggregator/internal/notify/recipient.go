@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/dynmcp/dynmcp/internal/membudget"
 	"github.com/dynmcp/dynmcp/transports"
 )
 
@@ -16,6 +17,9 @@ import (
 type Recipient[S any] struct {
 	ID       string
 	Audience // set by Join
+
+	// Early counts the log messages before the end of the handshake in the memory budget; it may be nil.
+	Early *membudget.Reservation
 
 	session  S
 	number   int // in order of arrival
@@ -109,6 +113,7 @@ func (to *Recipient[S]) End() (subscribed map[string]bool) {
 		to.registry.unsubscribe(to, uri)
 	}
 	to.subscribed, to.ended = map[string]bool{}, true
+	to.Early.Resize(0)
 	return subscribed
 }
 
@@ -144,6 +149,7 @@ func (to *Recipient[S]) Initialize() {
 		to.peer.Notify(next.method, next.params)
 		to.mu.Lock()
 	}
+	to.Early.Resize(0)
 	to.mu.Unlock()
 }
 
@@ -240,7 +246,8 @@ func (to *Recipient[S]) Notify(method string, params json.RawMessage, wants func
 	to.mu.Lock()
 	initialized, waits := to.initialized, len(to.early) > 0
 	if !initialized {
-		waits = method == "notifications/message" && len(to.early) < maxEarly && to.earlyBytes+len(params) <= maxEarlyBytes
+		size := to.earlyBytes + len(params)
+		waits = method == "notifications/message" && !to.ended && len(to.early) < maxEarly && size <= maxEarlyBytes && to.Early.Resize(int64(size))
 	}
 	if waits {
 		to.earlyBytes += len(params)

@@ -85,7 +85,7 @@ func DeclareAll(era transports.Era) Declaration {
 func Open(all *notify.Registry[*Session], id Identity, budget *membudget.Budget) *Session {
 	s := &Session{Identity: id, reserved: budget.Open(id.Account, nil), progress: map[string]func(params json.RawMessage){}}
 	s.Recipient = all.New(s)
-	s.ID = s.Recipient.ID
+	s.ID, s.Recipient.Early = s.Recipient.ID, s.Memory()
 	return s
 }
 
@@ -165,6 +165,9 @@ func (s *Session) countLocked() bool {
 	}
 	return s.reserved.Resize(int64(n))
 }
+
+// Memory returns a reservation of the session's account.
+func (s *Session) Memory() *membudget.Reservation { return s.reserved.Sibling(nil) }
 
 // Declaration returns what the host declared last.
 func (s *Session) Declaration() Declaration {
