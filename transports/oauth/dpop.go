@@ -111,19 +111,20 @@ func wantsNonce(resp *http.Response) bool {
 // A tokenProver adds proofs to a login's requests for a token.
 type tokenProver struct {
 	proofs
-	next   http.RoundTripper
-	login  *Login // holds the key, which is created for the first proof
-	wanted func() bool
+	next     http.RoundTripper
+	login    *Login         // holds the key, which is created for the first proof
+	resource *resourceCheck // may require a key; nil if the login already has one, or needs none
 }
 
 // proveTokens puts a tokenProver in front of the client of a login.
-func proveTokens(client *http.Client, login *Login, wanted func() bool) {
-	client.Transport = &tokenProver{next: client.Transport, login: login, wanted: wanted}
+func proveTokens(client *http.Client, login *Login, resource *resourceCheck) {
+	client.Transport = &tokenProver{next: client.Transport, login: login, resource: resource}
 }
 
 // RoundTrip implements http.RoundTripper. It is called by one login, one request at a time.
 func (p *tokenProver) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.Method != http.MethodPost || !strings.HasPrefix(req.Header.Get("Content-Type"), formType) || !p.wanted() {
+	wanted := p.login.DPoPKey != "" || p.resource != nil && p.resource.proofs
+	if !wanted || req.Method != http.MethodPost || !strings.HasPrefix(req.Header.Get("Content-Type"), formType) {
 		return p.next.RoundTrip(req)
 	}
 	key, err := p.login.proofKey()

@@ -65,7 +65,7 @@ func (f *Flow) Run(ctx context.Context) (*Login, error) {
 		return nil, err
 	}
 	made := &Login{Server: f.Server.Name}
-	proveTokens(client, made, resource.wantsProofs)
+	proveTokens(client, made, resource)
 	config := &auth.AuthorizationCodeHandlerConfig{
 		RedirectURL:           back.RedirectURL,
 		RequestRefreshToken:   true,

@@ -3,17 +3,11 @@ package oauth
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth/extauth"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
-
-	"github.com/dynmcp/dynmcp/schema"
-	"github.com/dynmcp/dynmcp/transports"
 )
 
 // machineToken returns the token of the last login by client_credentials (RFC 6749, 4.4) or
@@ -68,22 +62,13 @@ func (s *Session) clientCredentials(ctx context.Context, challenge http.Header) 
 		return nil, err
 	}
 	l := &Login{Server: s.key.Server, ClientID: s.server.Auth.ClientID}
-	proveTokens(client, l, resource.wantsProofs)
+	proveTokens(client, l, resource)
 	s.mu.Lock()
 	issuer := s.issuer
 	s.mu.Unlock()
 	a := s.server.Auth
-	secret := a.ClientSecret
-	if secret == "" || a.Grant == schema.GrantJWTBearer {
-		secret = cmp.Or(secret, "none") // required by the SDK, removed by assertion
-		changed := &assertion{next: client.Transport, auth: a, issuer: seen.issuer}
-		if a.IDP != "" {
-			changed.grant = func(ctx context.Context, idToken, audience, scope string) (string, error) {
-				return s.grantFrom(ctx, idToken, audience, resource.name(), scope)
-			}
-		}
-		client.Transport = changed
-	}
+	client.Transport = &granting{next: client.Transport, grant: s.grantFor(resource), auth: a, seen: seen}
+	secret := cmp.Or(a.ClientSecret, "none") // required by the SDK, removed by granting
 	handler, err := extauth.NewClientCredentialsHandler(&extauth.ClientCredentialsHandlerConfig{
 		Credentials: &oauthex.ClientCredentials{ClientID: a.ClientID, Issuer: issuer, ClientSecretAuth: &oauthex.ClientSecretAuth{ClientSecret: secret}},
 		HTTPClient:  client,
@@ -91,42 +76,18 @@ func (s *Session) clientCredentials(ctx context.Context, challenge http.Header) 
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.server.URL, nil)
-	if err != nil {
-		return nil, err
+	if _, err := oauthex.ParseWWWAuthenticate(challenge.Values("WWW-Authenticate")); err != nil {
+		challenge = http.Header{} // the metadata is found without it
 	}
-	// The handler requests the scopes of the challenge, which are replaced with those of the
-	// config, if any.
-	resp := &http.Response{StatusCode: http.StatusUnauthorized, Header: withScope(challenge, a.Scope), Body: http.NoBody}
-	if err := handler.Authorize(ctx, req, resp); err != nil {
+	resp := &http.Response{StatusCode: http.StatusUnauthorized, Header: challenge, Body: http.NoBody}
+	if err := handler.Authorize(ctx, &http.Request{URL: resource.guard.server}, resp); err != nil {
 		return nil, cmp.Or(resource.err, tokenError(err))
 	}
-	source, err := handler.TokenSource(ctx)
-	if err != nil || source == nil {
-		return nil, errors.Join(errors.New("the login gave no token"), err)
-	}
+	source, _ := handler.TokenSource(ctx) // set by Authorize, without an error
 	token, err := source.Token()
 	if err != nil {
 		return nil, tokenError(err)
 	}
 	l.Issuer = seen.issuer()
 	return l, l.take(token)
-}
-
-// withScope returns the challenge with these scopes and the given metadata.
-func withScope(challenge http.Header, scope string) http.Header {
-	given, err := oauthex.ParseWWWAuthenticate(challenge.Values("WWW-Authenticate"))
-	switch {
-	case scope == "" && err != nil:
-		return http.Header{} // the metadata is found without it
-	case scope == "":
-		return challenge
-	}
-	text := fmt.Sprintf("Bearer scope=%q", strings.Join(strings.Fields(scope), " "))
-	for _, c := range given {
-		if metadata := c.Params["resource_metadata"]; metadata != "" {
-			text += fmt.Sprintf(", resource_metadata=%q", transports.Printable([]byte(metadata), 2000))
-		}
-	}
-	return http.Header{"Www-Authenticate": {text}}
 }

@@ -29,7 +29,9 @@ type resourceCheck struct {
 
 	err      error  // why the login must end; no more requests are sent after it
 	resource string // the metadata's name for the server, "" without metadata
-	proofs   bool   // by its challenge or metadata, the server accepts tokens bound to a key
+	// By its challenge or metadata, the server accepts tokens bound to a key. Support by the
+	// authorization server is not enough: many support it for servers that do not.
+	proofs bool
 }
 
 // checkResource puts a resourceCheck in front of the client of a login. It is an error if the
@@ -62,10 +64,6 @@ func (c *resourceCheck) checkAddress(what, address string) error {
 	}
 	return nil
 }
-
-// wantsProofs reports whether tokens for the server are bound to a key. Support by the
-// authorization server is not enough: many support it for servers that do not.
-func (c *resourceCheck) wantsProofs() bool { return c.proofs }
 
 // name returns the resource for which tokens are requested.
 func (c *resourceCheck) name() string { return cmp.Or(c.resource, c.guard.server.String()) }

@@ -212,7 +212,7 @@ func (s *Session) refresh(ctx context.Context, l *Login) error {
 	if err != nil {
 		return err
 	}
-	proveTokens(client, l, func() bool { return l.DPoPKey != "" })
+	proveTokens(client, l, nil)
 	config := clientcredentials.Config{
 		ClientID:     l.ClientID,
 		ClientSecret: l.clientSecret(s.server),

@@ -6,39 +6,51 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-// grantFrom exchanges an ID token at the company's identity provider for a grant at the
-// authorization server audience (an ID-JAG, MCP "Enterprise-Managed Authorization").
-func (s *Session) grantFrom(ctx context.Context, idToken, audience, resource, scope string) (string, error) {
-	a := s.server.Auth
+// An idpGrant is that of a person at the company's identity provider, which exchanges the ID token of a
+// file for a grant at the authorization server (an ID-JAG, MCP "Enterprise-Managed Authorization").
+type idpGrant struct {
+	file     fileGrant
+	session  *Session
+	resource *resourceCheck
+}
+
+func (g idpGrant) fill(ctx context.Context, form url.Values, audience string) error {
+	idToken, err := g.file.token(ctx)
+	if err != nil {
+		return err
+	}
+	a, s := g.session.server.Auth, g.session
 	// No recorder: the provider is not the issuer of the login.
 	client, err := newClient(s.server, s.Hide, s.slot()+" at its identity provider", nil)
 	if err != nil {
-		return "", err
+		return err
 	}
 	endpoint, err := exchangeEndpoint(ctx, client, a.IDP)
 	if err != nil {
-		return "", fmt.Errorf("idp %s: %w", withoutQuery(a.IDP), withoutURL(err))
+		return fmt.Errorf("idp %s: %w", withoutQuery(a.IDP), withoutURL(err))
 	}
 	token, err := oauthex.ExchangeToken(ctx, endpoint, &oauthex.TokenExchangeRequest{
 		RequestedTokenType: oauthex.TokenTypeIDJAG,
 		Audience:           audience,
-		Resource:           resource,
-		Scope:              strings.Fields(scope),
+		Resource:           g.resource.name(),
+		Scope:              strings.Fields(form.Get("scope")),
 		SubjectToken:       idToken,
 		SubjectTokenType:   oauthex.TokenTypeIDToken,
 	}, credentialsOf(a.IDPClientID, a.IDPClientSecret), client)
 	if err != nil {
-		return "", fmt.Errorf("idp %s: %w", withoutQuery(a.IDP), tokenError(err))
+		return fmt.Errorf("idp %s: %w", withoutQuery(a.IDP), tokenError(err))
 	}
 	if kind := token.Extra("issued_token_type"); kind != oauthex.TokenTypeIDJAG {
-		return "", fmt.Errorf("idp %s: it issued another token type than requested", withoutQuery(a.IDP))
+		return fmt.Errorf("idp %s: it issued another token type than requested", withoutQuery(a.IDP))
 	}
-	return token.AccessToken, nil
+	setAssertion(form, token.AccessToken)
+	return nil
 }
 
 // credentialsOf returns the credentials of a client; the secret may be empty.
