@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 
 	"github.com/dynmcp/dynmcp/transports/lines"
 )
@@ -47,6 +48,26 @@ var ErrAbsent = errors.New("no dynmcp serves there")
 
 // errForeign means that something else serves a path.
 var errForeign = errors.New("it is served by another program")
+
+// dial connects to the run at a path.
+func dial(ctx context.Context, path string) (net.Conn, secret, error) {
+	network, address, known, err := addressOf(ctx, path)
+	var conn net.Conn
+	if err == nil {
+		conn, err = new(net.Dialer).DialContext(ctx, network, address)
+	}
+	switch {
+	case IsLeftOver(err), errors.Is(err, syscall.EAGAIN): // more wait for the run than it accepts
+		return nil, "", fmt.Errorf("%w: %w", ErrAbsent, err)
+	case err != nil:
+		return nil, "", err
+	}
+	if err := CheckPeer(conn); err != nil {
+		conn.Close()
+		return nil, "", err
+	}
+	return conn, known, nil
+}
 
 // send sends a request to the run at a path.
 func send(ctx context.Context, path string, r *http.Request) (*http.Response, error) {

@@ -29,6 +29,44 @@ func MakePrivate(dir string) error {
 	return CheckPrivate(dir)
 }
 
+// CheckPrivate checks that nobody else can write to a directory.
+func CheckPrivate(dir string) error {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if err = checkOwner(dir, info); !info.IsDir() {
+		err = fmt.Errorf("%s is not a directory", dir)
+	}
+	if err != nil {
+		return hint.With(err, "name a socket in a directory of your own with --socket")
+	}
+	return nil
+}
+
+// ErrLocked means that another process serves a name, or is about to.
+var ErrLocked = errors.New("locked by another process")
+
+// Lock locks a file. The system releases the lock when the process ends. The file is never removed,
+// because old and new holders would lock different files.
+func Lock(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|noFollow, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	locked, err := lock(file)
+	switch {
+	case locked:
+		return file, nil
+	case err != nil:
+		err = fmt.Errorf("%s: %w", path, err)
+	default:
+		err = ErrLocked
+	}
+	file.Close()
+	return nil, err
+}
+
 // Announce adds a path in the directory of programs that do not know that of path. A host of them
 // cannot start a run itself.
 func Announce(path string) {

@@ -14,15 +14,10 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/dynmcp/dynmcp/internal/cli/hint"
 )
 
 // hasSockets reports that paths are those of sockets.
 const hasSockets = true
-
-// ErrLocked means that another process serves a name, or is about to.
-var ErrLocked = errors.New("locked by another process")
 
 // Dirs returns the directories that may contain runs of this user: first the one for new ones, last
 // the one that hosts without XDG_RUNTIME_DIR use.
@@ -38,21 +33,16 @@ func Dirs() []string {
 	return []string{own, known}
 }
 
-// Lock locks a file. The system releases the lock when the process ends. The file is never removed,
-// because old and new holders would lock different files.
-func Lock(path string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return nil, err
+// noFollow keeps a link in a shared directory from being opened.
+const noFollow = syscall.O_NOFOLLOW
+
+// lock reports whether this process has the lock of a file now.
+func lock(file *os.File) (bool, error) {
+	err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return false, nil
 	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		file.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, ErrLocked
-		}
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return file, nil
+	return err == nil, err
 }
 
 // listenPrivately creates a socket that only its owner may connect to. It sets the umask of the
@@ -72,20 +62,9 @@ func isOfRun(_ string, info fs.FileInfo) bool { return info.Mode()&(fs.ModeSocke
 
 func addLink(path, link string) error { return os.Symlink(path, link) }
 
-func dial(ctx context.Context, path string) (net.Conn, secret, error) {
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "unix", path)
-	switch {
-	case isRefused(err), errors.Is(err, syscall.EAGAIN), errors.Is(err, fs.ErrNotExist):
-		return nil, "", fmt.Errorf("%w: %w", ErrAbsent, err)
-	case err != nil:
-		return nil, "", err
-	}
-	if err := CheckPeer(conn); err != nil {
-		conn.Close()
-		return nil, "", err
-	}
-	return conn, "", nil
+// addressOf returns where the run at a path listens.
+func addressOf(_ context.Context, path string) (network, address string, known secret, err error) {
+	return "unix", path, "", nil
 }
 
 func isRefused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
@@ -116,24 +95,16 @@ func CheckPeer(conn net.Conn) error {
 	return nil
 }
 
-// CheckPrivate checks that nobody else can write to a directory.
-func CheckPrivate(dir string) error {
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return err
-	}
+// checkOwner checks that nobody else can write to a directory.
+func checkOwner(dir string, info fs.FileInfo) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	switch {
-	case !info.IsDir():
-		err = fmt.Errorf("%s is not a directory", dir)
 	case !ok || int(stat.Uid) != os.Getuid():
-		err = fmt.Errorf("%s belongs to another user", dir)
+		return fmt.Errorf("%s belongs to another user", dir)
 	case info.Mode()&(fs.ModePerm&^0o700) != 0:
-		err = fmt.Errorf("%s is open to other users (%v)", dir, info.Mode())
-	default:
-		return nil
+		return fmt.Errorf("%s is open to other users (%v)", dir, info.Mode())
 	}
-	return hint.With(err, "name a socket in a directory of your own with --socket")
+	return nil
 }
 
 // OpenLog truncates or creates a file that only its owner can read.

@@ -22,9 +22,6 @@ import (
 // hasSockets reports that paths are those of sockets.
 const hasSockets = false
 
-// ErrLocked means that another process serves a name, or is about to.
-var ErrLocked = errors.New("locked by another process")
-
 // Dirs returns the directory of the runs of this user, which is in the user's profile.
 func Dirs() []string {
 	dir, err := os.UserCacheDir()
@@ -34,21 +31,16 @@ func Dirs() []string {
 	return []string{filepath.Join(dir, "dynmcp-runs")}
 }
 
-// Lock locks a file. The system releases the lock when the process ends.
-func Lock(path string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
+const noFollow = 0
+
+// lock reports whether this process has the lock of a file now.
+func lock(file *os.File) (bool, error) {
 	const exclusively, all = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY, ^uint32(0)
-	if err := windows.LockFileEx(windows.Handle(file.Fd()), exclusively, 0, all, all, new(windows.Overlapped)); err != nil {
-		file.Close()
-		if errors.Is(err, windows.ERROR_LOCK_VIOLATION) || errors.Is(err, windows.ERROR_IO_PENDING) {
-			return nil, ErrLocked
-		}
-		return nil, fmt.Errorf("%s: %w", path, err)
+	err := windows.LockFileEx(windows.Handle(file.Fd()), exclusively, 0, all, all, new(windows.Overlapped))
+	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) || errors.Is(err, windows.ERROR_IO_PENDING) {
+		return false, nil
 	}
-	return file, nil
+	return err == nil, err
 }
 
 // mark is the first word of a file that names a port of the loopback interface and a secret.
@@ -94,41 +86,25 @@ func writePrivately(path, text string) error {
 	return errors.Join(err, file.Close())
 }
 
-// readAddress returns the contents of a file that listenPrivately wrote.
-func readAddress(ctx context.Context, path string) (address string, known secret, err error) {
+// addressOf returns where the run at a path listens: the contents of a file that listenPrivately wrote.
+func addressOf(ctx context.Context, path string) (network, address string, known secret, err error) {
 	text, err := regular.Head(ctx, path, 200)
 	if err != nil {
-		return "", "", err
+		return "", "", "", err
 	}
 	if words := strings.Fields(string(text)); len(words) == 3 && words[0] == mark {
-		return words[1], secret(words[2]), nil
+		return "tcp", words[1], secret(words[2]), nil
 	}
-	return "", "", errForeign
+	return "", "", "", errForeign
 }
 
 // isOfRun reports whether a file may be what a run has left.
 func isOfRun(path string, _ fs.FileInfo) bool {
-	_, _, err := readAddress(context.Background(), path)
+	_, _, _, err := addressOf(context.Background(), path)
 	return err == nil
 }
 
 func addLink(path, link string) error { return os.Link(path, link) }
-
-func dial(ctx context.Context, path string) (net.Conn, secret, error) {
-	address, known, err := readAddress(ctx, path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, "", fmt.Errorf("%w: %w", ErrAbsent, err)
-	}
-	if err != nil {
-		return nil, "", err
-	}
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "tcp", address)
-	if isRefused(err) {
-		err = fmt.Errorf("%w: %w", ErrAbsent, err)
-	}
-	return conn, known, err
-}
 
 func isRefused(err error) bool { return errors.Is(err, windows.WSAECONNREFUSED) }
 
@@ -139,15 +115,8 @@ func isReset(err error) bool {
 // CheckPeer does nothing: each request proves that its program can read the secret.
 func CheckPeer(net.Conn) error { return nil }
 
-// CheckPrivate checks that dir is a directory. What others may do there depends on the profile that
-// contains it.
-func CheckPrivate(dir string) error {
-	info, err := os.Lstat(dir)
-	if err == nil && !info.IsDir() {
-		err = fmt.Errorf("%s is not a directory", dir)
-	}
-	return err
-}
+// checkOwner does nothing: what others may do in a directory depends on the profile that contains it.
+func checkOwner(string, fs.FileInfo) error { return nil }
 
 // OpenLog truncates or creates a file.
 func OpenLog(path string) (*os.File, error) {
