@@ -26,7 +26,7 @@ type Gateway struct {
 	MaxRequestBytes int `json:"max_request_bytes" min:"1" default:"1048576" example:"4194304"`
 	// The largest response, in bytes.
 	MaxResponseBytes int `json:"max_response_bytes" min:"1" default:"10485760" example:"52428800"`
-	// The most bytes held for all hosts: requests without an answer, answers that are being read from servers, calls that wait for input, unread messages, what sessions keep, the memory of scripts. One user or address may have as much as it leaves for others.
+	// The most bytes held for all hosts: requests without an answer, answers that are being read from servers, calls that wait for input, unread messages, what sessions keep, the memory of scripts. One user or address may have as much as it leaves for others, and its fullest stream besides.
 	MaxHeldBytes int `json:"max_held_bytes" min:"1048576" default:"536870912" example:"268435456"`
 	// The most event streams that only listen, open at once for one server.
 	MaxConnections int `json:"max_connections" min:"1" default:"1024" example:"5"`
