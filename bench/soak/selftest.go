@@ -62,7 +62,7 @@ var (
 		Edits: []sabotage.Edit{
 			// The attack fills half of the budget on any machine, and half is not shed.
 			{File: "internal/membudget/membudget.go", Old: "	free, a := b.freeLocked(), b.of[who]", New: "	free, a := b.freeLocked()-b.max/2, b.of[who]"},
-			{File: "internal/membudget/membudget.go", Old: "		if a == nil || a.bytes <= free", New: "		if true || a == nil || a.bytes <= free"},
+			{File: "internal/membudget/membudget.go", Old: "		if a == nil || 2*a.sheddable <= a.bytes", New: "		if true || a == nil || 2*a.sheddable <= a.bytes"},
 			{File: "internal/membudget/membudget.go", Old: "		if a.bytes > largest && a.sheddable >= need {", New: "		if a.bytes < 1<<20 && (largest == 0 || a.bytes < largest) {"},
 		},
 		Found: "calls of good hosts", // failed, or were refused
