@@ -42,7 +42,7 @@ var outgrown = map[string]struct {
 	limit int
 	why   string
 }{
-	"lines":           {91_800, "what the seeds ask for stays, and scripts, registries, profiles, the page, verify and recordings came"},
+	"lines": {91_800, "what the seeds ask for stays, and scripts, registries, profiles, the page, verify and recordings came"},
 
 	"95th percentile of functions": {31, "mended defects made a dozen functions longer; they are not cut up to be shorter"},
 }

@@ -226,7 +226,9 @@ const minNode = 18
 // checkNode checks the version of Node.js if a server needs it.
 func (d *doctor) checkNode(ctx context.Context) {
 	servers := conf.Enabled(d.Cfg)
-	i := slices.IndexFunc(servers, func(s schema.Server) bool { return slices.Contains([]string{"npx", "node"}, packages.Program(s.Command)) })
+	i := slices.IndexFunc(servers, func(s schema.Server) bool {
+		return slices.Contains([]string{"npx", "node"}, packages.Program(s.Command))
+	})
 	if i < 0 {
 		return
 	}
