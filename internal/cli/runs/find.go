@@ -34,12 +34,17 @@ type Found struct {
 	socket string
 }
 
-// Find returns the runs of this user, the newest last. It removes the sockets of killed runs.
-func Find(ctx context.Context) []Found {
+// Find returns the runs of this user, the newest last, or asks only the one with the process id pid
+// unless that is 0. It removes the sockets of killed runs.
+func Find(ctx context.Context, pid int) []Found {
+	name := "*"
+	if pid != 0 {
+		name = fmt.Sprint(pid)
+	}
 	var paths []string
 	for _, dir := range localhttp.Dirs() {
 		if localhttp.CheckPrivate(dir) == nil {
-			found, _ := filepath.Glob(filepath.Join(dir, "*"+localhttp.Suffix)) // the pattern is good
+			found, _ := filepath.Glob(filepath.Join(dir, name+localhttp.Suffix)) // the pattern is good
 			paths = append(paths, found...)
 		}
 	}
@@ -49,13 +54,12 @@ func Find(ctx context.Context) []Found {
 	for _, path := range paths {
 		asked.Go(func() {
 			run, err := ask(ctx, path)
-			if localhttp.IsLeftOver(err) {
-				_ = os.Remove(path)
-			}
-			mu.Lock()
-			defer mu.Unlock()
 			if err == nil {
+				mu.Lock()
 				all = append(all, Found{run, path})
+				mu.Unlock()
+			} else if localhttp.IsLeftOver(err) {
+				_ = os.Remove(path)
 			}
 		})
 	}
@@ -65,31 +69,15 @@ func Find(ctx context.Context) []Found {
 	return slices.CompactFunc(all, func(a, b Found) bool { return a.PID == b.PID })
 }
 
-// FindOne returns the run with a process id.
-func FindOne(ctx context.Context, pid int) (f Found, ok bool) {
-	for _, dir := range localhttp.Dirs() {
-		path := filepath.Join(dir, fmt.Sprint(pid)+localhttp.Suffix)
-		if localhttp.CheckPrivate(dir) != nil {
-			continue
-		}
-		if run, err := ask(ctx, path); err == nil {
-			return Found{run, path}, true
-		}
-	}
-	return f, false
-}
-
 // Explain returns an error that names the run that listens on an address, in place of the error of
 // one that cannot because of that.
 func Explain(err error) error {
-	e, ok := errors.AsType[*net.OpError](err)
-	if !ok || e.Op != "listen" || !hint.InUse(e) {
-		return err
-	}
-	_, port, _ := net.SplitHostPort(e.Addr.String())
-	for _, f := range Find(context.Background()) {
-		if slices.ContainsFunc(f.Listens, func(at string) bool { return strings.HasSuffix(at, ":"+port) }) {
-			return hint.With(fmt.Errorf("the address %s is in use by the run %d of dynmcp %s", e.Addr, f.PID, f.Config), "take another port, or end process %[1]d; dynmcp ps shows what uses it", f.PID)
+	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op == "listen" && hint.InUse(e) {
+		_, port, _ := net.SplitHostPort(e.Addr.String())
+		for _, f := range Find(context.Background(), 0) {
+			if slices.ContainsFunc(f.Listens, func(at string) bool { return strings.HasSuffix(at, ":"+port) }) {
+				return hint.With(fmt.Errorf("the address %s is in use by the run %d of dynmcp %s", e.Addr, f.PID, f.Config), "take another port, or end process %[1]d; dynmcp ps shows what uses it", f.PID)
+			}
 		}
 	}
 	return err
@@ -136,17 +124,12 @@ func (f Found) Answer(ctx context.Context, id, answer string) error {
 	return f.post(ctx, "questions", id, answer)
 }
 
-// Choose returns the run with a process id or, if pid is 0, the only run.
-func Choose(all []Found, pid int) (Found, error) {
+// Choose returns the only run for which has is true, with the process id pid unless that is 0. what
+// describes has in errors.
+func Choose(all []Found, pid int, what string, has func(Found) bool) (Found, error) {
 	if len(all) == 0 {
 		return Found{}, errors.New("no run of dynmcp was found")
 	}
-	return choose(all, pid, "messages to show", func(Found) bool { return true })
-}
-
-// choose returns the only run for which has is true, with the process id pid unless that is 0. what
-// describes has in errors.
-func choose(all []Found, pid int, what string, has func(Found) bool) (Found, error) {
 	all = slices.DeleteFunc(all, func(f Found) bool { return pid != 0 && pid != f.PID || !has(f) })
 	const list = "dynmcp ps lists the runs and their servers"
 	switch {

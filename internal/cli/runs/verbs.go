@@ -31,7 +31,7 @@ Nothing is started.`,
 	New: func(cmd *cobra.Command) cli.Run {
 		asJSON := cmd.Flags().Bool("json", false, "print a JSON array, with the last lines of stderr")
 		return func(cmd *cobra.Command, _ []string) error {
-			all, out := append([]Found{}, Find(cmd.Context())...), cli.Stdout(cmd)
+			all, out := append([]Found{}, Find(cmd.Context(), 0)...), cli.Stdout(cmd)
 			if *asJSON {
 				return terminal.WriteJSON(out, all)
 			}
@@ -92,7 +92,7 @@ refuse it. dynmcp ps shows what is asked.`,
 			if _, ok := answers[args[1]]; !ok {
 				return hint.With(fmt.Errorf("%q is no answer", args[1]), "once, session or no")
 			}
-			for _, f := range Find(ctx) {
+			for _, f := range Find(ctx, 0) {
 				if slices.ContainsFunc(f.Questions, func(q aggregator.Question) bool { return q.ID == args[0] }) {
 					return f.Answer(ctx, args[0], args[1])
 				}
@@ -133,20 +133,25 @@ profiles stays as it is. Without --run it is the run of the config that is found
 			if err != nil && *pid == 0 {
 				return err
 			}
-			run, err := choose(Find(ctx), *pid, "this config", func(f Found) bool {
+			run, err := Choose(Find(ctx, 0), *pid, "this config", func(f Found) bool {
 				return *pid != 0 || slices.ContainsFunc(files, func(path string) bool { return hosts.SameFile(path, f.Config) })
 			})
 			if err != nil {
 				return err
 			}
-			if err := run.Use(ctx, args[0]); err != nil {
-				return cli.Interrupted(err)
-			}
-			out := cli.Stdout(cmd)
-			out.Printf("Run %d has the profile %s\n", run.PID, args[0])
-			return out.Err
+			return say(cmd, run.Use(ctx, args[0]), "Run %d has the profile %s\n", run.PID, args[0])
 		})
 	},
+}
+
+// say prints what was done unless it failed with err.
+func say(cmd *cobra.Command, err error, format string, args ...any) error {
+	if err != nil {
+		return cli.Interrupted(err)
+	}
+	out := cli.Stdout(cmd)
+	out.Printf(format, args...)
+	return out.Err
 }
 
 func controlVerb(act, short, done, long string) cli.Verb {
@@ -158,18 +163,13 @@ func controlVerb(act, short, done, long string) cli.Verb {
 		New: func(cmd *cobra.Command) cli.Run {
 			pid := cmd.Flags().Int("run", 0, "the process `id` of the run")
 			return cli.Interruptible(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-				run, err := choose(Find(ctx), *pid, fmt.Sprintf("a server %q", args[0]), func(f Found) bool {
+				run, err := Choose(Find(ctx, 0), *pid, fmt.Sprintf("a server %q", args[0]), func(f Found) bool {
 					return slices.ContainsFunc(f.Servers, func(s Server) bool { return s.Name == args[0] })
 				})
 				if err != nil {
 					return err
 				}
-				if err := run.Do(ctx, act, args[0]); err != nil {
-					return cli.Interrupted(err)
-				}
-				out := cli.Stdout(cmd)
-				out.Printf("%s %q in run %d\n", done, args[0], run.PID)
-				return out.Err
+				return say(cmd, run.Do(ctx, act, args[0]), "%s %q in run %d\n", done, args[0], run.PID)
 			})
 		},
 	}

@@ -82,7 +82,7 @@ type lsEntry struct {
 // started returns the servers that were started in runs of a config, by name, of the newest run.
 func started(ctx context.Context, files []string) map[string]runs.Server {
 	found := map[string]runs.Server{}
-	for _, run := range runs.Find(ctx) {
+	for _, run := range runs.Find(ctx, 0) {
 		if !slices.ContainsFunc(files, func(path string) bool { return hosts.SameFile(path, run.Config) }) {
 			continue
 		}

@@ -92,7 +92,7 @@ type message struct {
 }
 
 func (i *inspector) run(ctx context.Context, pid int, errOut *terminal.Writer) error {
-	run, err := runs.Choose(runs.Find(ctx), pid)
+	run, err := runs.Choose(runs.Find(ctx, 0), pid, "messages to show", func(runs.Found) bool { return true })
 	if err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ func (s *server) places(ctx context.Context, _ struct{}) ([]place, error) {
 	}
 	asked = time.Now()
 	all, own := []place{}, s.ownConfig()
-	for _, f := range runs.Find(ctx) {
+	for _, f := range runs.Find(ctx, 0) {
 		if s.run != 0 && f.PID != s.run {
 			continue
 		}
@@ -197,7 +197,7 @@ func (s *server) at(ctx context.Context, id string) (*place, error) {
 		return &place{ID: ownID, Config: own}, nil
 	}
 	if pid, err := strconv.Atoi(id); err == nil && (s.run == 0 || pid == s.run) {
-		if f, ok := runs.FindOne(ctx, pid); ok {
+		for _, f := range runs.Find(ctx, pid) {
 			p := s.placeOf(f)
 			return &p, nil
 		}
