@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
@@ -73,7 +72,7 @@ func asWritten(v reflect.Value) reflect.Value {
 		text, _ := p.MarshalText() // of a value that was read
 		return reflect.ValueOf(string(text))
 	case time.Duration:
-		return reflect.ValueOf(zeroUnits().ReplaceAllString(p.String(), "$1")) // 10m where Go writes 10m0s
+		return reflect.ValueOf(syntax.Duration(p))
 	case Inherit:
 		if len(p.Names) == 0 {
 			return reflect.ValueOf(!p.None)
@@ -112,8 +111,6 @@ func mapNode(v reflect.Value) *syntax.Node {
 }
 
 func textNode(s string) *syntax.Node { return &syntax.Node{Kind: syntax.Text, Scalar: s} }
-
-var zeroUnits = lazyregexp.New(`([hm])0[ms](0s)?$`)
 
 // toHost converts an entry to the keys of hosts, the reverse of hostReader.entry.
 func toHost(n *syntax.Node) *syntax.Node {

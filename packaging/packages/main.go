@@ -9,6 +9,8 @@ import (
 	"path"
 	"regexp"
 	"strings"
+
+	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 )
 
 //go:generate go run . ../..
@@ -56,24 +58,9 @@ func run(root string) error {
 			fmt.Fprintf(text, "\n## %s\n\n", top)
 		}
 		doc = strings.TrimRight(subject.ReplaceAllString(doc, ""), ".:")
-		fmt.Fprintln(text, wrap("- `"+name+"`: "+doc))
+		item := terminal.Wrap("- `"+name+"`: "+doc, lineChars)
+		fmt.Fprintln(text, strings.ReplaceAll(item, "\n", "\n  "))
 	}
 	fmt.Fprintln(text, "\n<!-- end -->")
 	return os.WriteFile(path.Join(root, "docs", "packages.md"), text.Bytes(), 0o644)
-}
-
-// wrap breaks a list item into lines of at most lineChars.
-func wrap(item string) string {
-	var lines []string
-	line := ""
-	for word := range strings.FieldsSeq(item) {
-		if line != "" && len(line)+1+len(word) > lineChars {
-			lines, line = append(lines, line), " "
-		}
-		if line != "" {
-			line += " "
-		}
-		line += word
-	}
-	return strings.Join(append(lines, line), "\n")
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
 // A Rate is a number of calls in a period. The zero value is no limit.
@@ -56,12 +58,7 @@ func (r Rate) String() string {
 	if r.Calls == 0 {
 		return "0"
 	}
-	period := r.Per.String()
-	for _, none := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(period, none) {
-			period = period[:len(period)-2]
-		}
-	}
+	period := syntax.Duration(r.Per)
 	switch r.Per {
 	case time.Hour, time.Minute, time.Second:
 		period = period[1:]

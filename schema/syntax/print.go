@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 )
@@ -61,6 +62,12 @@ func Quote(s string) string {
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
+
+// Duration returns a duration as time.ParseDuration reads it, without units that are zero: 10m
+// where Go writes 10m0s.
+func Duration(d time.Duration) string { return zeroUnits().ReplaceAllString(d.String(), "$1") }
+
+var zeroUnits = lazyregexp.New(`([hm])0[ms](0s)?$`)
 
 // blockYAML returns an object as lines of YAML, each after indent.
 func (n *Node) blockYAML(indent, unit string) string {
