@@ -42,14 +42,14 @@ var outgrown = map[string]struct {
 	limit int
 	why   string
 }{
-	"lines": {91_800, "what the seeds ask for stays, and scripts, registries, profiles, the page, verify and recordings came"},
+	"lines": {92_300, "what the seeds ask for stays, and scripts, registries, profiles, the page, verify and recordings came"},
 
 	"95th percentile of functions": {31, "mended defects made a dozen functions longer; they are not cut up to be shorter"},
 }
 
 // notBuiltIn are directories whose code is not part of the program.
 var notBuiltIn = []string{
-	".git", "bench", "deploy", "packaging", "schema/internal/gen",
+	".git", "bench", "deploy", "packaging",
 	"aggregator/internal/viewtest", "internal/records/kvtest", "internal/records/memkv", "internal/mcptest", // helpers of tests
 }
 

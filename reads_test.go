@@ -61,7 +61,6 @@ var mayOpen = map[string]string{
 	"cmd/dynmcp/internal/crash/crash.go begin":                "creates a file with a name of its own",
 	"cmd/dynmcp/internal/crash/crash.go atEnd":                "appends to that file",
 	"modules/verify/ear.go relay":                             "creates a file in a directory of its own",
-	"schema/internal/gen/main.go write":                       "runs when the schema is generated",
 }
 
 func TestOneReaderReadsFiles(t *testing.T) {

@@ -5,12 +5,57 @@
 // imports no module, and a module imports no other.
 package module
 
-import "github.com/dynmcp/dynmcp/internal/cli"
+import (
+	"context"
+	"log/slog"
+
+	"github.com/dynmcp/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/internal/event"
+	"github.com/dynmcp/dynmcp/schema"
+)
 
 // A Module is a feature that the core does not know. A zero field is what the feature lacks.
 type Module struct {
 	// Name is the name of its folder. It names the module to people.
 	Name string
+	// Keys are its keys of the config.
+	Keys []schema.Section
 	// Verbs are its commands.
 	Verbs []cli.Verb
+	// Start begins what it does in a run.
+	Start func(Run) (Part, error)
+}
+
+// A Run is what a module sees of a run.
+type Run struct {
+	Config *schema.Config // later ones come with Follow
+	Log    *slog.Logger   // never nil
+}
+
+// A Part is what a module does in a run: it hears the events. End ends what it began.
+type Part interface {
+	event.Observer
+	// Follow changes to the settings of another config. After an error they are unchanged.
+	Follow(*schema.Config) error
+}
+
+type contextKey struct{}
+
+// With returns a context of a program that has these modules and no others.
+func With(ctx context.Context, all []Module) context.Context {
+	return context.WithValue(ctx, contextKey{}, all)
+}
+
+// Of returns the modules of the program that a context belongs to.
+func Of(ctx context.Context) []Module {
+	all, _ := ctx.Value(contextKey{}).([]Module)
+	return all
+}
+
+// Sections returns the keys of all modules.
+func Sections(all []Module) (keys []schema.Section) {
+	for _, m := range all {
+		keys = append(keys, m.Keys...)
+	}
+	return keys
 }

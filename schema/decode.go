@@ -289,6 +289,10 @@ func (r *reading) required(path string, p syntax.Pos, n *syntax.Node, fields []f
 func (r *reading) unknownKeys(path string, n *syntax.Node, fields []field) (typo bool) {
 	for _, m := range n.Members {
 		if !hasKey(fields, m.Key) {
+			if name := ModuleOf(m.Key); path == "" && name != "" {
+				r.fail(m.At, m.Name(), "this key needs the module "+name+", which this build does not have", "use a build with it, or remove the key")
+				continue
+			}
 			known := keysOf(fields)
 			typo = typo || nearest.Word(m.Key, known) != ""
 			r.fail(m.At, syntax.Below(path, m.Name()), "unknown key", hintForKey(m.Key, known))

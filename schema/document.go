@@ -28,7 +28,6 @@ func newConfig(doc *Document) *Config {
 		Catalog:     doc.Catalog,
 		Gateway:     doc.Gateway,
 		Policy:      doc.Policy,
-		Activity:    doc.Activity,
 		Scripts:     doc.Scripts,
 		Host:        doc.Host,
 		StartupWait: doc.StartupWait,
@@ -55,7 +54,9 @@ func (r *reading) decodeDocument(root *syntax.Node) *Document {
 	if !r.looksLikeConfig(root) {
 		return &doc
 	}
-	r.object("", root, v, documentFields)
+	r.unknownKeys("", root, withSections(r.known))
+	r.members("", root, v, documentFields)
+	decodeSections(r, root)
 	r.checkExpose(root, &doc)
 	r.checkPins(root, &doc)
 	r.checkGateway(root.Get("gateway"))
@@ -85,7 +86,7 @@ func (r *reading) looksLikeConfig(root *syntax.Node) bool {
 		if nearest.Word(m.Key, serverKeys) != "" {
 			return true // reported as unknown, with a suggestion
 		}
-		if !hasKey(documentFields, m.Key) {
+		if !hasKey(withSections(r.known), m.Key) {
 			strange = append(strange, m.Key)
 		}
 	}

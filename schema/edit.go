@@ -178,7 +178,7 @@ func Written(name string, data []byte) ([]Server, error) {
 		return nil, err
 	}
 	r.root = root
-	hostReader{&r.report}.document(root)
+	hostReader{&r.report}.document(root, documentFields)
 	markReferences(root)
 	doc := r.decodeDocument(root)
 	return doc.serversInOrder(r), nil

@@ -1,14 +1,11 @@
 package schema
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/schema/reference"
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
@@ -19,9 +16,9 @@ import (
 // A hostReader converts the files of hosts.
 type hostReader struct{ *report }
 
-// document converts the document of a host into one of ours, in place. A document that has
-// servers under mcp is already ours.
-func (r hostReader) document(root *syntax.Node) {
+// document converts the document of a host into one of ours, whose keys are known, in place. A
+// document that has servers under mcp is already ours.
+func (r hostReader) document(root *syntax.Node, known []field) {
 	if root.Kind != syntax.Object {
 		return
 	}
@@ -44,7 +41,7 @@ func (r hostReader) document(root *syntax.Node) {
 	var left []string
 	var at syntax.Pos
 	root.Members = slices.DeleteFunc(slices.Clone(root.Members), func(m syntax.Member) bool {
-		if hasKey(documentFields, m.Key) && !(m.Key == "env" && m.Value.Kind != syntax.Text) {
+		if (hasKey(known, m.Key) || ModuleOf(m.Key) != "") && !(m.Key == "env" && m.Value.Kind != syntax.Text) {
 			return false
 		}
 		if len(left) == 0 {
@@ -120,7 +117,7 @@ func isGemini(root, servers *syntax.Node) bool {
 func (r hostReader) hostReferences(path, key string, n *syntax.Node, bare bool) {
 	switch n.Kind {
 	case syntax.Text:
-		n.Scalar = ourReferences(n.Scalar, bare, func(note string) { r.warn(n.At, path, note, "") })
+		n.Scalar = reference.FromHost(n.Scalar, bare, func(note string) { r.warn(n.At, path, note, "") })
 		if (strings.HasSuffix(key, ".env") || strings.HasSuffix(key, ".headers")) && !bare {
 			n.Scalar = wholeReference().ReplaceAllString(n.Scalar, "${1}$${$2}")
 		}
@@ -135,68 +132,4 @@ func (r hostReader) hostReferences(path, key string, n *syntax.Node, bare bool) 
 	}
 }
 
-var (
-	envReference   = lazyregexp.New(`\$?\$?\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
-	inputReference = lazyregexp.New(`\$?\$\{input:([^}]+)\}`)
-	fileReference  = lazyregexp.New(`(?:^|[^$])\{file:[^}]+\}`)
-	bareReference  = lazyregexp.New(`\$([A-Za-z_][A-Za-z0-9_]*)`)
-	wholeReference = lazyregexp.New(`^((?i:bearer )?)\$([A-Za-z_][A-Za-z0-9_]*)$`)
-	pathReference  = lazyregexp.New(`\$?\$\{(workspaceFolder|workspaceFolderBasename|userHome|pathSeparator|/)\}`)
-	notInVariable  = lazyregexp.New(`[^A-Za-z0-9_]+`)
-)
-
-// ourReferences converts the references to variables in a text of a host's file: ${env:NAME},
-// {env:NAME}, ${input:id} and, with bare, $NAME. It replaces ${workspaceFolder} and the like
-// as the host would if the working directory were its project. It calls note for each
-// difference from the host.
-func ourReferences(text string, bare bool, note func(string)) string {
-	text = replaceReferences(envReference(), text, func(name string) string { return "${" + name + "}" })
-	text = replaceReferences(inputReference(), text, func(id string) string {
-		name := VariableName(id)
-		note(fmt.Sprintf("the host asks for %s; dynmcp takes it from the variable %s", id, name))
-		return "${" + name + "}"
-	})
-	if fileReference().MatchString(text) {
-		note("{file:…} is not read; use a variable")
-	}
-	if bare {
-		text = bareReference().ReplaceAllString(text, "$${$1}")
-	}
-	return replaceReferences(pathReference(), text, func(name string) string {
-		path := hostPath(name)
-		note(fmt.Sprintf("${%s} is only known to the host; here it is %s", name, path))
-		return path
-	})
-}
-
-// replaceReferences replaces the references that a pattern matches; with gets the name in
-// each. A reference with $$ is escaped, and stays.
-func replaceReferences(pattern *regexp.Regexp, text string, with func(name string) string) string {
-	return pattern.ReplaceAllStringFunc(text, func(reference string) string {
-		if strings.HasPrefix(reference, "$$") {
-			return reference
-		}
-		return with(pattern.FindStringSubmatch(reference)[1])
-	})
-}
-
-// hostPath returns the path that VS Code and Cursor insert for a name.
-func hostPath(name string) string {
-	dir, _ := os.Getwd()
-	switch name {
-	case "userHome":
-		home, _ := os.UserHomeDir()
-		return home
-	case "workspaceFolder":
-		return dir
-	case "workspaceFolderBasename":
-		return filepath.Base(dir)
-	default:
-		return string(filepath.Separator)
-	}
-}
-
-// VariableName converts a text to the name of a variable.
-func VariableName(text string) string {
-	return strings.ToUpper(strings.Trim(notInVariable().ReplaceAllString(text, "_"), "_"))
-}
+var wholeReference = lazyregexp.New(`^((?i:bearer )?)\$([A-Za-z_][A-Za-z0-9_]*)$`)

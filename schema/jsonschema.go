@@ -2,9 +2,15 @@ package schema
 
 import _ "embed"
 
+// JSONSchema is the JSON Schema of the config document, draft 2020-12, with the keys of all modules.
+//
 //go:embed dynmcp.schema.json
-var jsonSchema []byte
+var JSONSchema []byte
 
-// JSONSchema returns the JSON Schema of the config document, draft 2020-12,
-// as it is checked in. Callers must not change it.
-func JSONSchema() []byte { return jsonSchema }
+// KeysOf returns the keys of the document that sections have.
+func KeysOf(sections []Section) (keys []string) {
+	for _, s := range sections {
+		keys = append(keys, keysOf(fieldsOf(s.Type))...)
+	}
+	return keys
+}

@@ -43,6 +43,7 @@ func merge(layers []*reading) (*Config, error) {
 		cfg.addFile(r)
 	}
 	cfg.Profile = doc.Profile
+	cfg.setSections(layers)
 	cfg.mergeProfiles(layers)
 	cfg.secrets = secretsOf(layers)
 	cfg.setExpose(layers)

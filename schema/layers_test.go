@@ -1,8 +1,6 @@
 package schema
 
 import (
-	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -151,23 +149,5 @@ func TestLayersEnvFile(t *testing.T) {
 	}
 	if got := cfg.Servers[0].Args[0] + " " + cfg.Servers[1].Command; got != "file process" {
 		t.Errorf("got %s", got)
-	}
-}
-
-// The user's file is below XDG_CONFIG_HOME, JSON first.
-func TestFindUser(t *testing.T) {
-	home := t.TempDir()
-	t.Setenv("XDG_CONFIG_HOME", home)
-	if got := FindUser(); got != "" {
-		t.Errorf("got %s, want none", got)
-	}
-	for _, name := range []string{"config.yaml", "config.json"} {
-		path := filepath.Join(home, "dynmcp", name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, []byte(minimal), 0o666)); err != nil {
-			t.Fatal(err)
-		}
-		if got := FindUser(); got != path {
-			t.Errorf("got %s, want %s", got, path)
-		}
 	}
 }

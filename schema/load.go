@@ -33,6 +33,8 @@ type LoadOptions struct {
 	Select func(*Config) (*Config, error)
 	// Only limits the servers whose references to secrets are resolved; nil is all.
 	Only []string
+	// Sections are the keys of the modules that this program has.
+	Sections []Section
 	// Secret returns the value of a reference to a secret, like keyring:NAME. If there is
 	// none, it returns the problem in a few words without secrets, and a hint. It is called
 	// concurrently. If it is nil, such references are left unchanged.
@@ -66,7 +68,7 @@ func (f *Files) load(needless []map[string]bool) (*Config, []*reading, error) {
 	var layers []*reading // the farthest first: nearer ones refer to its servers
 	var failures []error
 	for i, c := range slices.Backward(f.config) {
-		r := &reading{path: c.path, files: f, beside: f.beside[i], nearest: i == 0, layered: len(f.config) > 1, behind: slices.Clone(layers)}
+		r := &reading{path: c.path, files: f, known: f.opts.Sections, beside: f.beside[i], nearest: i == 0, layered: len(f.config) > 1, behind: slices.Clone(layers)}
 		if needless != nil {
 			r.needless = needless[i]
 		}
@@ -114,7 +116,7 @@ func (r *reading) read(name string, data []byte) error {
 	}
 	r.root = root
 	r.duplicates("", root)
-	hostReader{&r.report}.document(root)
+	hostReader{&r.report}.document(root, withSections(r.known))
 	if err := r.resolve(root); err != nil {
 		return err
 	}

@@ -73,44 +73,6 @@ func TestLoadNoFile(t *testing.T) {
 	wantError(t, err, dir, "is a directory")
 }
 
-// Without a path the file is found by name, mcp.json first.
-func TestFind(t *testing.T) {
-	for want, names := range map[string][]string{
-		"mcp.json":  {"mcp.json", ".mcp.json", "mcp.yaml"},
-		".mcp.json": {".mcp.json", "mcp.jsonc", "mcp.yml"},
-		"mcp.jsonc": {"mcp.jsonc", "mcp.yaml"},
-		"mcp.yaml":  {"mcp.yaml", "mcp.yml"},
-		"mcp.yml":   {"mcp.yml", "other.json"},
-	} {
-		t.Run(want, func(t *testing.T) {
-			files := map[string]string{}
-			for _, name := range names {
-				files[name] = minimal
-			}
-			dir := write(t, files)
-			for _, arg := range []string{"", dir} {
-				if got, err := Find(arg); err != nil || got != filepath.Join(dir, want) {
-					t.Errorf("Find(%q): got %q, %v, want %q", arg, got, err, want)
-				}
-			}
-		})
-	}
-}
-
-// The error for a missing config says what was tried and what to do. A directory is no config
-// file.
-func TestFindNothing(t *testing.T) {
-	dir := write(t, nil)
-	if err := os.Mkdir("mcp.json", 0o777); err != nil {
-		t.Fatal(err)
-	}
-	_, err := Find("")
-	wantError(t, err, append([]string{"No config file found", dir, "dynmcp init", "-c"}, fileNames...)...)
-	if !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("got %v, want it to be fs.ErrNotExist", err)
-	}
-}
-
 // Without a known extension the first character decides.
 func TestLanguage(t *testing.T) {
 	for name, data := range map[string]string{

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"reflect"
 	"slices"
 
 	"github.com/dynmcp/dynmcp/schema/syntax"
@@ -15,6 +16,9 @@ type reading struct {
 	beside content
 	root   *syntax.Node
 	doc    *Document
+	// sections are the values of the keys of modules, one for each of known.
+	sections []reflect.Value
+	known    []Section
 	report
 
 	off    map[string]*Off // by the paths of servers

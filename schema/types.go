@@ -2,12 +2,11 @@ package schema
 
 import (
 	"encoding/json"
+	"reflect"
 	"time"
 
 	"github.com/dynmcp/dynmcp/schema/rate"
 )
-
-//go:generate go run ./internal/gen -o dynmcp.schema.json -docs ../docs/config.md
 
 // Config is a valid config document with all defaults filled in. It is a value:
 // nothing in this module changes one after Files.Load.
@@ -43,8 +42,6 @@ type Config struct {
 	Catalog Catalog
 	// Gateway holds the settings of the HTTP side.
 	Gateway Gateway
-	// Activity configures the record of calls; nil records nothing.
-	Activity *Activity
 	// Policy are the rules about calls of tools.
 	Policy []PolicyRule
 	// Profiles are sets of servers by name.
@@ -66,6 +63,7 @@ type Config struct {
 	waitGiven   bool // a file sets StartupWait
 	exposeFixed bool // set by the options: profiles do not change Expose
 	secrets     []string
+	sections    map[reflect.Type]any // the keys of modules, by the types of their sections
 }
 
 // StartupWaitOr returns StartupWait if the file sets it, otherwise byHost.
@@ -111,8 +109,6 @@ type Document struct {
 	Gateway Gateway `json:"gateway" example:"{listen: \"127.0.0.1:8080\"}"`
 	// The rules for calls of tools: the first that matches decides, and the last one must match all others. Left out, all calls are allowed.
 	Policy []PolicyRule `json:"policy" default:"[]" example:"[{match: \"@destructive\", do: ask}, {do: allow}]"`
-	// Record calls of tools, a line each, for dynmcp log and dynmcp stats. An empty object records what was called, how it ended and how long it took.
-	Activity *Activity `json:"activity" example:"{arguments: true}"`
 	// Sets of servers, by name. See docs/profiles.md.
 	Profiles map[string]Profile `json:"profiles" default:"{}" example:"{work: [files, \"git*\", \"!*-prod\"], home: {servers: [\"notes*\"], expose: [direct]}}"`
 	// The profile that is used if no other is selected. all is every server.

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"os"
 
@@ -15,11 +16,12 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/process"
 	"github.com/dynmcp/dynmcp/internal/cli/runs"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
+	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// manCommand is nil except in builds with the tag man.
-var manCommand func(root *cobra.Command) *cobra.Command
+// generator is a verb that writes files, in builds with the tag man or keys; otherwise nil.
+var generator func(root *cobra.Command) *cobra.Command
 
 func main() {
 	process.EndWithLaunchers()
@@ -38,6 +40,7 @@ func main() {
 
 func rootCommand() *cobra.Command {
 	cmd := stdioVerb.Command()
+	cmd.SetContext(module.With(context.Background(), modules))
 	cmd.SilenceErrors = true
 	cmd.SilenceUsage = true
 	cmd.Version = cli.Version
@@ -50,8 +53,8 @@ func rootCommand() *cobra.Command {
 			cmd.AddCommand(verb.Command())
 		}
 	}
-	if manCommand != nil {
-		cmd.AddCommand(manCommand(cmd))
+	if generator != nil {
+		cmd.AddCommand(generator(cmd))
 	}
 	cmd.SetFlagErrorFunc(func(verb *cobra.Command, err error) error {
 		return hint.With(err, "%s --help lists the flags", verb.CommandPath())

@@ -14,7 +14,7 @@ import (
 // In a build with the tag man, dynmcp man writes the man pages for packaging/extras. Other
 // builds do not link the generator. SOURCE_DATE_EPOCH is the date of the pages.
 func init() {
-	manCommand = func(root *cobra.Command) *cobra.Command {
+	generator = func(root *cobra.Command) *cobra.Command {
 		return &cobra.Command{
 			Use:    "man DIRECTORY",
 			Hidden: true,

@@ -4,10 +4,12 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -15,7 +17,8 @@ import (
 // moduleLine is a line of the table of modules.
 var moduleLine = regexp.MustCompile(`(?m)^\t(\w+)\.Module,\n`)
 
-// Each module goes when its line goes: the program builds, and its help has the verbs of all others.
+// Each module goes when its line goes: the program builds, its help has the verbs and its JSON
+// Schema the keys of all others, and a config that uses one of its keys is refused.
 func TestModulesGoWithTheirLine(t *testing.T) {
 	table, err := os.ReadFile("modules.go")
 	if err != nil {
@@ -33,7 +36,9 @@ func TestModulesGoWithTheirLine(t *testing.T) {
 			}
 			without := strings.Replace(string(table), lines[i][0], "", 1)
 			without = regexp.MustCompile(`\t".*/modules/`+name+`"\n`).ReplaceAllString(without, "")
-			checkVerbs(t, buildWith(t, without), m.Name)
+			program := buildWith(t, without)
+			checkVerbs(t, program, m.Name)
+			checkKeys(t, program, m.Name)
 		})
 	}
 	t.Run("core", func(t *testing.T) {
@@ -41,7 +46,9 @@ func TestModulesGoWithTheirLine(t *testing.T) {
 		for i, m := range modules {
 			all[i] = m.Name
 		}
-		checkVerbs(t, buildDynmcp(t, "-tags", "core"), all...)
+		program := buildDynmcp(t, "-tags", "core")
+		checkVerbs(t, program, all...)
+		checkKeys(t, program, all...)
 	})
 }
 
@@ -100,5 +107,56 @@ func checkVerbs(t *testing.T, program string, without ...string) {
 				t.Errorf("dynmcp %s without its module: %v, %s", name, err, said)
 			}
 		}
+	}
+}
+
+// checkKeys checks that the JSON Schema of a program has the keys of all modules but those without,
+// and that a config with a key of those is refused.
+func checkKeys(t *testing.T, program string, without ...string) {
+	t.Helper()
+	properties := func(program string) (root struct {
+		Properties map[string]struct {
+			Examples []json.RawMessage
+		}
+	}) {
+		out, err := exec.Command(program, "schema").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(out, &root); err != nil {
+			t.Fatal(err)
+		}
+		return root
+	}
+	left, whole := properties(program).Properties, properties(buildDynmcp(t)).Properties
+	for key := range left {
+		delete(whole, key)
+	}
+	for _, m := range modules {
+		for _, section := range m.Keys {
+			for f := range section.Type.Fields() {
+				key := f.Tag.Get("json")
+				p, gone := whole[key]
+				if gone != slices.Contains(without, m.Name) {
+					t.Errorf("the schema lacks %s of %s: %t", key, m.Name, gone)
+				}
+				delete(whole, key)
+				if !gone || len(p.Examples) == 0 {
+					continue
+				}
+				config := filepath.Join(t.TempDir(), "mcp.json")
+				text := fmt.Sprintf(`{"mcp": {"a": {"command": "true"}}, %q: %s}`, key, p.Examples[0])
+				if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				want := key + ": this key needs the module " + m.Name + ", which this build does not have"
+				if said, err := exec.Command(program, "ls", "-c", config).CombinedOutput(); err == nil || !strings.Contains(string(said), want) {
+					t.Errorf("ls with %s: %v, %s, want %s", key, err, said, want)
+				}
+			}
+		}
+	}
+	for key := range whole {
+		t.Errorf("the schema lacks %s, which is of no module", key)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/internal/cli"
-	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/internal/cli/editfile"
 )
 
 var schemaVerb = cli.Verb{
@@ -15,7 +15,7 @@ complete and check it. dynmcp init --offline writes it beside the config.`,
 	Example: `  dynmcp schema > dynmcp.schema.json`,
 	New: func(cmd *cobra.Command) cli.Run {
 		return func(cmd *cobra.Command, _ []string) error {
-			_, err := cmd.OutOrStdout().Write(schema.JSONSchema())
+			_, err := cmd.OutOrStdout().Write(editfile.JSONSchema(cmd.Context()))
 			return err
 		}
 	},

@@ -75,7 +75,7 @@ func (f *stdioFlags) run(cmd *cobra.Command, args []string, messages *event.Tap)
 	}
 	f.from.Strict = f.Strict
 	if f.create {
-		if err := configcmd.Create(f.from.Config, log); err != nil {
+		if err := configcmd.Create(cmd.Context(), f.from.Config, log); err != nil {
 			return err
 		}
 	}
@@ -86,9 +86,9 @@ func (f *stdioFlags) run(cmd *cobra.Command, args []string, messages *event.Tap)
 	if f.Tree.Dump {
 		return run.DumpTree(cfg, f.Tree, log)
 	}
-	ctx, stop := run.UntilSignal(cfg.SingleWrap)
+	ctx, stop := run.UntilSignal(cmd.Context(), cfg.SingleWrap)
 	defer stop()
-	return run.Serve(cfg, &f.from, f.Flags, aggregator.Options{Logger: log, Tap: messages}, func(agg *aggregator.Aggregator) error {
+	return run.Serve(ctx, cfg, &f.from, f.Flags, aggregator.Options{Logger: log, Tap: messages}, func(agg *aggregator.Aggregator) error {
 		if screen := terminal.New(os.Stderr); screen.Interactive && term.IsTerminal(int(os.Stdin.Fd())) {
 			screen.Say("dynmcp waits for an MCP host on stdin: put it into a host's config (dynmcp install), which then starts it. " +
 				"For people there are dynmcp ls, dynmcp test and dynmcp --help. Ctrl-D ends it.")

@@ -24,6 +24,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/runs"
 )
 
+//go:generate go run -tags keys . keys ../..
+
 // verbs are the commands of the core. A new one is declared in a package below internal and
 // listed here. Those of modules are in modules.go.
 var verbs = []cli.Verb{

@@ -1,4 +1,3 @@
-// Package activity has the verbs log and stats, which show the record of calls.
 package activity
 
 import (
@@ -87,7 +86,7 @@ ended, how long it took, and for whom. The last ones are at the end.`,
 			if err != nil {
 				return err
 			}
-			ctx, stop := run.UntilSignal(false)
+			ctx, stop := run.UntilSignal(cmd.Context(), false)
 			defer stop()
 			return v.show(ctx, cli.Stdout(cmd), dir)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/replica"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/internal/cluster/configs"
+	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
@@ -53,7 +54,7 @@ With --base the push is refused where a colleague has pushed since that version.
 		base := cmd.Flags().Int("base", 0, "push only if this `version` is the current one; 0 if there is no version yet")
 		asJSON := cmd.Flags().Bool("json", false, "print the version as JSON")
 		return func(cmd *cobra.Command, args []string) error {
-			pushed, err := pushedConfig(cli.Stderr(cmd), args[0], from.EnvFile)
+			pushed, err := pushedConfig(cmd.Context(), cli.Stderr(cmd), args[0], from.EnvFile)
 			if err != nil {
 				return err
 			}
@@ -82,8 +83,8 @@ With --base the push is refused where a colleague has pushed since that version.
 }
 
 // pushedConfig checks a config file, prints warnings to out, and returns the version to push.
-func pushedConfig(out *terminal.Writer, path, envFile string) (configs.Version, error) {
-	files := schema.ReadFiles(context.Background(), []string{path}, schema.LoadOptions{EnvFile: envFile})
+func pushedConfig(ctx context.Context, out *terminal.Writer, path, envFile string) (configs.Version, error) {
+	files := schema.ReadFiles(ctx, []string{path}, schema.LoadOptions{EnvFile: envFile, Sections: module.Sections(module.Of(ctx))})
 	cfg, err := conf.LoadFiles(files)
 	if missing, ok := errors.AsType[*schema.MissingVariablesError](err); ok {
 		if _, ok := errors.AsType[syntax.Errors](err); ok {

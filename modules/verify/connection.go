@@ -21,6 +21,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
 	"github.com/dynmcp/dynmcp/internal/selfloop"
 	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/modules/verify/probe"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
@@ -91,9 +92,9 @@ func (v *verifier) connectBehind(ctx context.Context, s schema.Server, surface s
 		s = v.between(s)
 	}
 	cfg := *v.Cfg
-	cfg.Expose, cfg.Servers, cfg.Activity, cfg.Policy, cfg.Tree = []string{surface}, []schema.Server{s}, nil, nil, nil
+	cfg.Expose, cfg.Servers, cfg.Policy, cfg.Tree = []string{surface}, []schema.Server{s}, nil, nil
 	cfg.SingleWrap = surface == schema.ExposeDirect
-	h, near, err := selfhost.Serve(ctx, &cfg, options)
+	h, near, err := selfhost.Serve(module.With(ctx, nil), &cfg, options)
 	if err != nil {
 		return nil, errors.Join(err, e.remove())
 	}

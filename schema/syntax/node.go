@@ -127,6 +127,27 @@ func Below(path, key string) string {
 	}
 }
 
+// Below returns the value that keys and indices lead to, or the last one there is on the way, and
+// its path.
+func (n *Node) Below(at ...any) (inner *Node, path string) {
+	for _, step := range at {
+		next := n
+		switch step := step.(type) {
+		case string:
+			next, path = n.Get(step), Below(path, step)
+		case int:
+			path = Item(path, step)
+			if next = nil; step < len(n.Items) {
+				next = n.Items[step]
+			}
+		}
+		if next != nil {
+			n = next
+		}
+	}
+	return n, path
+}
+
 // Item is the path of an item of the list at path.
 func Item(path string, i int) string {
 	return path + "[" + strconv.Itoa(i) + "]"

@@ -19,6 +19,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/internal/secretref"
 	"github.com/dynmcp/dynmcp/internal/selfloop"
+	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/schema/profile"
 )
@@ -76,7 +77,7 @@ func (f *Flags) Load(ctx context.Context) (*schema.Config, error) {
 // Options returns the options of every load of the run. When ctx ends, commands that print secrets
 // are killed.
 func (f *Flags) Options(ctx context.Context) schema.LoadOptions {
-	options := schema.LoadOptions{EnvFile: f.EnvFile, Strict: f.Strict, Expose: f.expose, Only: f.Only}
+	options := schema.LoadOptions{EnvFile: f.EnvFile, Strict: f.Strict, Expose: f.expose, Only: f.Only, Sections: module.Sections(module.Of(ctx))}
 	name, _, _ := f.profile(ctx) // Load reports its error
 	options.Select = func(cfg *schema.Config) (*schema.Config, error) {
 		return profile.Select(cfg, cmp.Or(f.Profile, name, cfg.Profile)) // Use may change it during a run
@@ -106,10 +107,10 @@ func LoadFiles(files *schema.Files) (*schema.Config, error) {
 // Files returns the paths of the config files, in the order of precedence: the named file or else
 // that of the project, and that of the user.
 func (f *Flags) Files() ([]string, error) {
-	user := schema.FindUser()
+	user := FindUser()
 	near := f.Config
 	if near == "" {
-		found, err := schema.Find(".")
+		found, err := Find(".")
 		switch {
 		case err == nil:
 			near = found

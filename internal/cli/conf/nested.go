@@ -126,7 +126,7 @@ func configNamed(s schema.Server) (config string, ok bool) {
 		return named, true
 	}
 	if s.Cwd != "" {
-		config, _ = schema.Find(s.Cwd) // "" if absent
+		config, _ = Find(s.Cwd) // "" if absent
 	}
 	return config, true
 }

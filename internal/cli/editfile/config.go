@@ -2,6 +2,7 @@ package editfile
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/atomicfile"
 	"github.com/dynmcp/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/schema"
@@ -18,7 +20,7 @@ import (
 // OpenConfig opens a config file to edit it. If path is "", it finds the one in the working directory.
 func OpenConfig(path string) (*File, error) {
 	if path == "" {
-		found, err := schema.Find(".")
+		found, err := conf.Find(".")
 		if err != nil {
 			return nil, err
 		}
@@ -66,10 +68,10 @@ func SchemaAddress(released bool) string {
 	return "./" + besideConfig
 }
 
-// WriteSchema writes the JSON Schema beside a config that names it so, and returns its path, or "" if
+// WriteSchema writes the JSON Schema for the modules of ctx beside a config that names it so, and returns its path, or "" if
 // the config names another. Unless force is set, it replaces an existing file only if that is a schema
 // of dynmcp.
-func WriteSchema(config, address string, force bool) (string, error) {
+func WriteSchema(ctx context.Context, config, address string, force bool) (string, error) {
 	if address != SchemaAddress(false) {
 		return "", nil
 	}
@@ -77,7 +79,7 @@ func WriteSchema(config, address string, force bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text := schema.JSONSchema()
+	text := JSONSchema(ctx)
 	switch ours := bytes.Contains(file.Old, []byte(`"title": "dynmcp config"`)); {
 	case bytes.Equal(file.Old, text):
 		return file.Path, nil

@@ -9,7 +9,6 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/atomicfile"
 	"github.com/dynmcp/dynmcp/internal/cli"
-	"github.com/dynmcp/dynmcp/schema"
 )
 
 func onlyFiles(t *testing.T, dir string, want ...string) {
@@ -114,25 +113,25 @@ func TestSchemaOfNewConfigs(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for _, address := range []string{SchemaAddress(true), "https://example.com/schema.json", ""} {
-		if path, err := WriteSchema(filepath.Join(dir, "mcp.json"), address, false); err != nil || path != "" {
+		if path, err := WriteSchema(t.Context(), filepath.Join(dir, "mcp.json"), address, false); err != nil || path != "" {
 			t.Errorf("%s: got %s, %v", address, path, err)
 		}
 	}
 	onlyFiles(t, dir)
 	config := filepath.Join(dir, "mcp.json")
-	path, err := WriteSchema(config, SchemaAddress(false), false)
+	path, err := WriteSchema(t.Context(), config, SchemaAddress(false), false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := filepath.Join(dir, SchemaAddress(false)); path != want {
 		t.Errorf("got %s, want %s", path, want)
 	}
-	old := bytes.Replace(schema.JSONSchema(), []byte("draft"), []byte("old"), 1)
+	old := bytes.Replace(JSONSchema(t.Context()), []byte("draft"), []byte("old"), 1)
 	writeText(t, path, string(old))
-	if _, err := WriteSchema(config, SchemaAddress(false), false); err != nil {
+	if _, err := WriteSchema(t.Context(), config, SchemaAddress(false), false); err != nil {
 		t.Fatal(err)
 	}
-	if text, _ := os.ReadFile(path); !bytes.Equal(text, schema.JSONSchema()) {
+	if text, _ := os.ReadFile(path); !bytes.Equal(text, JSONSchema(t.Context())) {
 		t.Error("the schema of another version stays")
 	}
 	onlyFiles(t, dir, filepath.Base(path))

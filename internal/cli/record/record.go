@@ -1,112 +1,60 @@
-// Package record records the calls of a run as its config demands, and finds the record.
+// Package record has the keys of the record of calls, and finds the record of a config.
 package record
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"sync"
+	"path/filepath"
+	"time"
 
 	"github.com/dynmcp/dynmcp/internal/activity"
-	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
-	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// A Recorder records calls with the settings of a config, which may change. It is an
-// event.Observer.
-type Recorder struct {
-	log *slog.Logger
-
-	mu  sync.RWMutex
-	cfg schema.Activity // the current settings
-	dir string
-	to  *activity.Log // nil if calls are not recorded
+// Keys are the keys of the document.
+type Keys struct {
+	// Record calls of tools, a line each, for dynmcp log and dynmcp stats. An empty object records what was called, how it ended and how long it took.
+	Activity *Activity `json:"activity" example:"{arguments: true}"`
 }
 
-// New returns a recorder with the settings of a config.
-func New(cfg *schema.Config, log *slog.Logger) (*Recorder, error) {
-	r := &Recorder{log: cmp.Or(log, slog.New(slog.DiscardHandler))}
-	return r, r.Follow(cfg)
+// Activity configures the record of calls.
+type Activity struct {
+	// The directory of the files; a relative one is beside the config. Left out, it is in the user's state directory.
+	Dir string `json:"dir" nonblank:"true" example:"activity"`
+	// Record the arguments of calls, redacted and at most 16 KiB of them.
+	Arguments bool `json:"arguments" default:"false" example:"true"`
+	// Record the results of calls, redacted and at most 16 KiB of them.
+	Results bool `json:"results" default:"false" example:"true"`
+	// Record what models search for.
+	Queries bool `json:"queries" default:"false" example:"true"`
+	// The most bytes of all files together; of the user with the most, the oldest are removed.
+	MaxBytes int `json:"max_bytes" min:"65536" default:"67108864" example:"1073741824"`
+	// How old a file may become. 0 is any age.
+	MaxAge time.Duration `json:"max_age" default:"720h" example:"2160h"`
 }
 
-// Follow changes to the settings of another config. After an error they are unchanged.
-func (r *Recorder) Follow(cfg *schema.Config) (err error) {
-	var next *activity.Log
-	var a schema.Activity
-	var dir string
-	if cfg.Activity != nil {
-		a = *cfg.Activity
-		if dir, err = Dir(cfg); err != nil {
-			return err
-		}
-	}
-	r.mu.RLock()
-	same := a == r.cfg && dir == r.dir
-	r.mu.RUnlock()
-	if same {
-		return nil
-	}
-	if cfg.Activity != nil {
-		next, err = activity.Open(activity.LogOptions{
-			Dir: dir, Bytes: int64(a.MaxBytes), Age: a.MaxAge, Logger: r.log,
-			Keep: activity.Keep{Arguments: a.Arguments, Results: a.Results, Queries: a.Queries, Redact: cli.Redacted},
-		})
-		if err != nil {
-			return hint.With(err, `name another in "activity": {"dir": "…"}`)
-		}
-	}
-	r.turnTo(next, a, dir)
-	return nil
-}
-
-func (r *Recorder) turnTo(next *activity.Log, a schema.Activity, dir string) {
-	r.mu.Lock()
-	last := r.to
-	r.to, r.cfg, r.dir = next, a, dir
-	r.mu.Unlock()
-	if last != nil {
-		last.Close()
-	}
-}
-
-// Called, Opened, Closed, Dropped, Wants and End are those of an event.Observer.
-
-func (r *Recorder) Called(end event.Call) {
-	r.mu.RLock() // keeps the record open meanwhile
-	defer r.mu.RUnlock()
-	if r.to != nil {
-		r.to.Add(activity.EntryOf(&end))
-	}
-}
-
-func (r *Recorder) Opened(event.Session)  {}
-func (r *Recorder) Closed(event.Session)  {}
-func (r *Recorder) Dropped(event.Session) {}
-
-func (r *Recorder) Wants() (calls, params bool) {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.to != nil, r.to != nil
-}
-
-// End ends the record.
-func (r *Recorder) End() { r.turnTo(nil, schema.Activity{}, "") }
+// Of returns how a config has calls recorded, nil if it does not.
+func Of(cfg *schema.Config) *Activity { return schema.Keys[Keys](cfg).Activity }
 
 // Dir returns the directory of the record of calls of a config.
 func Dir(cfg *schema.Config) (string, error) {
-	if cfg.Activity == nil {
+	a := Of(cfg)
+	if a == nil {
 		return "", hint.With(errors.New("calls are not recorded"), `add "activity": {} to the config`)
 	}
 	state, err := conf.StateDir()
-	if err != nil && cfg.Activity.Dir == "" {
+	switch {
+	case a.Dir == "" && err != nil:
 		return "", hint.With(fmt.Errorf("activity: there is no directory for the record of calls: %w", err), `name one: "activity": {"dir": "…"}`)
+	case a.Dir == "":
+		return filepath.Join(state, "activity"), nil
+	case filepath.IsAbs(a.Dir):
+		return a.Dir, nil
 	}
-	return cfg.ActivityDir(state), nil
+	return filepath.Join(filepath.Dir(cfg.Path), a.Dir), nil
 }
 
 // LastSession returns the counts of the last recorded session, or nil if there is none.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
+	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
 	"github.com/dynmcp/dynmcp/internal/pins"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -41,11 +42,10 @@ type reloader struct {
 	paths  []string             // the config files, found at the start
 	pushed <-chan *schema.Files // new versions of a cluster's config; nil without one
 	agg    *aggregator.Aggregator
+	parts  selfhost.Parts
 	lock   chan<- struct{} // signals a possible change of the lock of approved tools
 	asked  chan wish
 	log    *slog.Logger
-
-	recordAs func(*schema.Config) error // applies the recording settings of a config
 
 	// Used only by the goroutine.
 	read    *schema.Files          // the files as last read
@@ -260,8 +260,8 @@ func (r *reloader) apply() error {
 	if err != nil {
 		return err
 	}
-	if err := r.recordAs(cfg); err != nil {
-		r.log.Error("calls are recorded as before", "err", err)
+	if err := r.parts.Follow(cfg); err != nil {
+		r.log.Error("a module keeps its settings", "err", err)
 	}
 	r.log.Info("config reloaded", "servers", len(cfg.Servers))
 	for _, warning := range cfg.Warnings {

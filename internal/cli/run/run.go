@@ -43,14 +43,14 @@ func (f *Flags) Add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.Tree.Dump, "dump-tree", false, "start all servers of the tree, print it and exit")
 }
 
-// UntilSignal returns a context that ends with a signal that ends dynmcp; with hangup, SIGHUP is one
+// UntilSignal returns a context below parent that ends with a signal that ends dynmcp; with hangup, SIGHUP is one
 // too. The second signal has its default effect.
-func UntilSignal(hangup bool) (ctx context.Context, stop func()) {
+func UntilSignal(parent context.Context, hangup bool) (ctx context.Context, stop func()) {
 	signals := cli.EndSignals(os.Interrupt)
 	if hangup {
 		signals = cli.EndSignals(os.Interrupt, syscall.SIGHUP)
 	}
-	ctx, stop = signal.NotifyContext(context.Background(), signals...)
+	ctx, stop = signal.NotifyContext(parent, signals...)
 	context.AfterFunc(ctx, stop)
 	// When the host no longer reads, writes fail. Without this, SIGPIPE would end dynmcp
 	// instead, and leave children of the servers behind.
@@ -58,9 +58,9 @@ func UntilSignal(hangup bool) (ctx context.Context, stop func()) {
 	return ctx, stop
 }
 
-// Serve calls serve with an aggregator for the config, and reloads the config when it changes. When
+// Serve calls serve with an aggregator for the config and the modules of ctx, and reloads the config when it changes. When
 // Serve returns, everything that the aggregator started has ended.
-func Serve(cfg *schema.Config, from *conf.Flags, flags Flags, opts aggregator.Options, serve func(*aggregator.Aggregator) error) error {
+func Serve(ctx context.Context, cfg *schema.Config, from *conf.Flags, flags Flags, opts aggregator.Options, serve func(*aggregator.Aggregator) error) error {
 	log := opts.Logger
 	for _, warning := range cfg.Warnings {
 		log.Warn(warning)
@@ -74,7 +74,7 @@ func Serve(cfg *schema.Config, from *conf.Flags, flags Flags, opts aggregator.Op
 	if opts.Tap == nil {
 		opts.Tap = &event.Tap{}
 	}
-	agg, recordAs, err := selfhost.NewAggregator(cfg, opts)
+	agg, parts, err := selfhost.NewAggregator(ctx, cfg, opts)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func Serve(cfg *schema.Config, from *conf.Flags, flags Flags, opts aggregator.Op
 		if err != nil {
 			return err
 		}
-		r := &reloader{from: from, asked: make(chan wish), paths: paths, pushed: from.Pushed, read: from.Read, agg: agg, recordAs: recordAs, lock: lock, log: log}
+		r := &reloader{from: from, asked: make(chan wish), paths: paths, pushed: from.Pushed, read: from.Read, agg: agg, parts: parts, lock: lock, log: log}
 		defer r.start(flags.watch)()
 		control.Use = r.use
 	}

@@ -12,17 +12,15 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/login"
-	"github.com/dynmcp/dynmcp/internal/cli/record"
 	"github.com/dynmcp/dynmcp/internal/selfloop"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
 // NewAggregator is aggregator.New with the options of this program. It fails if a run above serves
 // the config already, and tells the config's servers about this run; see package selfloop. Of
-// opts.Launcher it takes the Loop of a Launcher. recordAs
-// changes the recording of calls to the settings of another config. After an error of recordAs the
-// settings are unchanged.
-func NewAggregator(cfg *schema.Config, opts aggregator.Options) (agg *aggregator.Aggregator, recordAs func(*schema.Config) error, err error) {
+// opts.Launcher it takes the Loop of a Launcher. parts are
+// what the modules of ctx do in the run.
+func NewAggregator(ctx context.Context, cfg *schema.Config, opts aggregator.Options) (agg *aggregator.Aggregator, parts Parts, err error) {
 	name := cfg.Path
 	if cfg.SingleWrap {
 		name = "dynmcp -- " + strings.Join(append([]string{cfg.Servers[0].Command}, cfg.Servers[0].Args...), " ")
@@ -40,15 +38,14 @@ func NewAggregator(cfg *schema.Config, opts aggregator.Options) (agg *aggregator
 		opts.Logins = login.Of(login.Store, opts.Logger)
 	}
 	opts.StoreDir, opts.Definitions = conf.CatalogDir(), conf.DefinitionsDir()
-	recorder, err := record.New(cfg, opts.Logger)
-	if err != nil {
+	if parts, err = startParts(ctx, cfg, opts.Logger); err != nil {
 		return nil, nil, err
 	}
-	opts.Observe = append(opts.Observe, recorder)
+	opts.Observe = append(opts.Observe, parts.observers()...)
 	if agg, err = aggregator.New(cfg, opts); err != nil {
-		recorder.End()
+		parts.end()
 	}
-	return agg, recorder.Follow, err
+	return agg, parts, err
 }
 
 // A Launcher tells servers which runs are above them. It implements aggregator.Launcher.

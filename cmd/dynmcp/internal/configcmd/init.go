@@ -3,6 +3,7 @@ package configcmd
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -43,12 +44,12 @@ is kept with the suffix .bak.`,
 		cmd.Flags().BoolVar(&flags.offline, "offline", false, "write the schema beside the config, and name that")
 		cmd.Flags().BoolVar(&flags.force, "force", false, "replace an existing file")
 		return func(cmd *cobra.Command, _ []string) error {
-			return runInit(cli.Stdout(cmd), flags)
+			return runInit(cmd.Context(), cli.Stdout(cmd), flags)
 		}
 	},
 }
 
-func runInit(out *terminal.Writer, flags initFlags) error {
+func runInit(ctx context.Context, out *terminal.Writer, flags initFlags) error {
 	path := cmp.Or(flags.path, "mcp.json")
 	if flags.path == "" && flags.yaml {
 		path = "mcp.yaml"
@@ -64,7 +65,7 @@ func runInit(out *terminal.Writer, flags initFlags) error {
 		return hint.With(fmt.Errorf("%s already exists", file.Name()), "add --force to replace it, or add a server to it with dynmcp add")
 	}
 	address := cmp.Or(flags.schema, editfile.SchemaAddress(cli.Released() && !flags.offline))
-	written, err := editfile.WriteSchema(file.Path, address, flags.force)
+	written, err := editfile.WriteSchema(ctx, file.Path, address, flags.force)
 	if err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func runInit(out *terminal.Writer, flags initFlags) error {
 // Create creates a config if there is none, for users who never see a command line, such as users
 // of a host's extension. Its only server is lazy; its description tells the model where servers
 // are added.
-func Create(path string, log *slog.Logger) error {
+func Create(ctx context.Context, path string, log *slog.Logger) error {
 	if path == "" {
 		return hint.With(errors.New("--create needs to be told where"), "name the file with -c")
 	}
@@ -100,7 +101,7 @@ func Create(path string, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if _, err := editfile.WriteSchema(file.Path, address, false); err != nil {
+	if _, err := editfile.WriteSchema(ctx, file.Path, address, false); err != nil {
 		return err
 	}
 	if err := file.Write(text); err != nil {

@@ -137,7 +137,7 @@ func (m *importer) run(ctx context.Context, names []string) (config string, adde
 		m.errOut.Printf("Nothing was written; --write writes it, --server NAME takes only that one\n")
 		return "", nil, nil
 	}
-	if err := m.replace(text); err != nil {
+	if err := m.replace(ctx, text); err != nil {
 		return "", nil, err
 	}
 	m.out.Printf("Added %s to %s\n", strings.Join(added, ", "), m.file.Name())
@@ -185,14 +185,14 @@ func (m *importer) open(servers []hosts.Server) error {
 }
 
 // replace writes the secrets, and then the config that refers to them.
-func (m *importer) replace(text []byte) error {
+func (m *importer) replace(ctx context.Context, text []byte) error {
 	if m.to != nil {
 		if err := m.to.Write(); err != nil {
 			return err
 		}
 	}
 	if !m.file.Exists() {
-		if _, err := editfile.WriteSchema(m.file.Path, editfile.SchemaAddress(cli.Released()), false); err != nil {
+		if _, err := editfile.WriteSchema(ctx, m.file.Path, editfile.SchemaAddress(cli.Released()), false); err != nil {
 			return err
 		}
 	}
@@ -206,7 +206,7 @@ func (m *importer) target() (string, error) {
 		return m.config, nil
 	}
 	const fresh = "mcp.json"
-	found, err := schema.Find(".")
+	found, err := conf.Find(".")
 	if err != nil {
 		found = fresh
 	}

@@ -295,7 +295,7 @@ func (i *installer) variablesFile(configs []string) (path string, err error) {
 		}
 		return filepath.Abs(i.envFile)
 	}
-	cfg, err := (&conf.Flags{Config: configs[0], AsWritten: true}).Load(context.Background())
+	cfg, err := (&conf.Flags{Config: configs[0], AsWritten: true}).Load(i.cmd.Context())
 	if err != nil {
 		i.errOut.Printf("%v\ndynmcp will not start with this config until that is mended\n", err)
 		return "", nil
@@ -305,7 +305,7 @@ func (i *installer) variablesFile(configs []string) (path string, err error) {
 		return "", err
 	}
 	envFile := schema.EnvFileBeside(near)
-	missing, err := hosts.MissingUnder(context.Background(), cfg, configs, "")
+	missing, err := hosts.MissingUnder(i.cmd.Context(), cfg, configs, "")
 	if err != nil {
 		return "", err
 	}

@@ -22,7 +22,6 @@ import (
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/registry"
 	"github.com/dynmcp/dynmcp/internal/regular"
-	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
@@ -70,7 +69,7 @@ func AddRegistryFlag(cmd *cobra.Command, address *string) {
 // or the official one.
 func clients(address string) ([]*registry.Client, error) {
 	addresses := []string{address}
-	if path := schema.FindUser(); address == "" && path != "" {
+	if path := conf.FindUser(); address == "" && path != "" {
 		text, err := regular.Read(context.Background(), path, regular.Large)
 		if err != nil {
 			return nil, err

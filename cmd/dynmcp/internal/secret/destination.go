@@ -16,6 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/schema/dotenv"
+	"github.com/dynmcp/dynmcp/schema/reference"
 )
 
 const (
@@ -108,8 +109,8 @@ var camelCase = lazyregexp.New(`([a-z0-9])([A-Z])`)
 
 // Put adds a secret of a server, and returns the reference that takes its place.
 func (d *Destination) Put(server, name, value string) string {
-	prefix := schema.VariableName(server)
-	base := schema.VariableName(camelCase().ReplaceAllString(name, "${1}_${2}"))
+	prefix := reference.VariableName(server)
+	base := reference.VariableName(camelCase().ReplaceAllString(name, "${1}_${2}"))
 	if base == "" {
 		base = "SECRET"
 	}

@@ -82,12 +82,12 @@ which dynmcp cluster push makes.`,
 		_ = cmd.Flags().MarkHidden("orphan")
 		flags.Flags.Add(cmd)
 		cli.AddLogLevel(cmd, &level, "what to log on stderr")
-		return func(*cobra.Command, []string) error { return flags.run(&from, level) }
+		return func(cmd *cobra.Command, _ []string) error { return flags.run(cmd.Context(), &from, level) }
 	},
 }
 
 // run serves hosts until a signal, or until a listener ends.
-func (flags *serveFlags) run(from *conf.Flags, level string) error {
+func (flags *serveFlags) run(ctx context.Context, from *conf.Flags, level string) error {
 	if flags.orphan {
 		return sharing.Orphan()
 	}
@@ -103,7 +103,7 @@ func (flags *serveFlags) run(from *conf.Flags, level string) error {
 		return err
 	}
 	from.Strict, flags.Shared = flags.Strict, true
-	ctx, stop := run.UntilSignal(false)
+	ctx, stop := run.UntilSignal(ctx, false)
 	defer stop()
 	s := &server{flags: flags, from: from, log: log}
 	defer s.close()
@@ -119,7 +119,7 @@ func (flags *serveFlags) run(from *conf.Flags, level string) error {
 	case err != nil:
 		return err
 	}
-	return run.Serve(s.cfg, from, flags.Flags, s.options, func(agg *aggregator.Aggregator) error {
+	return run.Serve(ctx, s.cfg, from, flags.Flags, s.options, func(agg *aggregator.Aggregator) error {
 		s.page.Watch(agg.Status())
 		group, ctx := errgroup.WithContext(ctx)
 		for _, l := range s.listeners {

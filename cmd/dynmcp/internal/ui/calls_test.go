@@ -14,7 +14,10 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/localhttp"
+	"github.com/dynmcp/dynmcp/internal/cli/record"
 	"github.com/dynmcp/dynmcp/internal/cli/runs"
+	"github.com/dynmcp/dynmcp/module"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // fakeRun serves the socket of a run with a process id, and counts how often it is asked.
@@ -62,6 +65,7 @@ func TestPollsAskLittle(t *testing.T) {
 	ofOne, ofTwo := fakeRun(t, one, write("one.json", text)), fakeRun(t, two, write("two.json", text))
 	s := newServer()
 	s.from = &conf.Flags{Config: write("own.json", text)}
+	ctx := module.With(t.Context(), []module.Module{{Keys: []schema.Section{schema.SectionOf[record.Keys]("activity")}}})
 	asked := func(what string, wantOne, wantTwo int64) {
 		t.Helper()
 		if a, b := ofOne.Swap(0), ofTwo.Swap(0); a != wantOne || b != wantTwo {
@@ -69,12 +73,12 @@ func TestPollsAskLittle(t *testing.T) {
 		}
 	}
 	calls := func(id string) error {
-		_, err := s.callsSince(t.Context(), callsQuery{Place: id})
+		_, err := s.callsSince(ctx, callsQuery{Place: id})
 		return err
 	}
 	places := func() (mine []place) {
 		t.Helper()
-		all, err := s.places(t.Context(), struct{}{})
+		all, err := s.places(ctx, struct{}{})
 		if err != nil {
 			t.Fatal(err)
 		}

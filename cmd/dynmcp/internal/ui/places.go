@@ -162,7 +162,7 @@ func load(ctx context.Context, from conf.Flags) *loaded {
 		d.problem, d.noRecord = cli.Secrets.String(err.Error()), err
 		return d
 	}
-	d.records = cfg.Activity != nil
+	d.records = record.Of(cfg) != nil
 	d.record, d.noRecord = record.Dir(cfg)
 	hidden := conf.HiddenBy(cfg)
 	for _, server := range cfg.Servers {

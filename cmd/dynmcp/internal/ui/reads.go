@@ -15,6 +15,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
 	"github.com/dynmcp/dynmcp/internal/tokens"
 	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -62,12 +63,11 @@ func (s *server) host(ctx context.Context, id, profile string, change func(*sche
 	if err != nil {
 		return nil, nil, err
 	}
-	cfg.Activity = nil // requests of the page are not calls of a host
 	cfg = selfhost.OnlyServers(cfg, conf.Names(conf.Enabled(cfg))...)
 	if change != nil {
 		change(cfg)
 	}
-	h, err = selfhost.Start(ctx, cfg, nil)
+	h, err = selfhost.Start(module.With(ctx, nil), cfg, nil) // requests of the page are not calls of a host
 	return h, from, err
 }
 

@@ -7,30 +7,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/module"
+	"github.com/dynmcp/dynmcp/packaging/keys"
 )
 
-const page = "../../../docs/config.md"
-
-// TestKeys checks that the lists of keys in the documentation are up to date.
-func TestKeys(t *testing.T) {
-	text := read(t, page)
-	want, err := withKeys([]byte(text), schema.JSONSchema())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), text); diff != "" {
-		t.Errorf("docs/config.md is not what the types give, run go generate ./schema (-want +got):\n%s", diff)
-	}
-}
+const page = "../../docs/config.md"
 
 // TestEveryKeyIsDocumented checks that the lists have every key of every object.
 func TestEveryKeyIsDocumented(t *testing.T) {
 	text := read(t, page)
 	count := 0
-	for name, object := range documentTypes() {
+	for name, object := range keys.Types(module.Sections(modules)) {
 		for i := range object.NumField() {
 			key := object.Field(i).Tag.Get("json")
 			if key == "" || key == "-" {
@@ -58,12 +45,12 @@ var fence = regexp.MustCompile("(?ms)^```(jsonc?|yaml)( bad)?\n(.*?)^```$")
 // examples returns the configs that users read: those of the documentation and README, and
 // the one to copy.
 func examples(t *testing.T) []example {
-	all := []example{{name: "config.example.json", text: read(t, "../../../config.example.json")}}
-	pages, err := filepath.Glob("../../../docs/*.md")
+	all := []example{{name: "config.example.json", text: read(t, "../../config.example.json")}}
+	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range append(pages, "../../../README.md") {
+	for _, path := range append(pages, "../../README.md") {
 		for _, b := range fence.FindAllStringSubmatch(read(t, path), -1) {
 			name := filepath.Base(path) + "." + strings.TrimSuffix(b[1], "c")
 			all = append(all, example{name, b[3], b[2] != ""})

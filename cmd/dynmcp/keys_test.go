@@ -1,10 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -14,23 +14,26 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/tailscale/hujson"
 
+	"github.com/dynmcp/dynmcp/module"
+	"github.com/dynmcp/dynmcp/packaging/keys"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// TestCheckedIn checks that the schema in the repository, which is also that in the binary,
-// is up to date.
+// TestCheckedIn checks that the files that are made of the keys are up to date.
 func TestCheckedIn(t *testing.T) {
-	t.Chdir("../..") // where go generate runs
-	want, err := generate(".")
+	t.Chdir("../..")
+	want, err := keys.Files(module.Sections(modules))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), string(schema.JSONSchema())); diff != "" {
-		t.Errorf("dynmcp.schema.json is not what the types give, run go generate ./schema (-want +got):\n%s", diff)
+	for name, text := range want {
+		if diff := cmp.Diff(string(text), read(t, name)); diff != "" {
+			t.Errorf("%s is not what the types give, run go generate ./cmd/dynmcp (-want +got):\n%s", name, diff)
+		}
 	}
-	again, err := generate(".")
-	if err != nil || !bytes.Equal(want, again) {
-		t.Errorf("generating twice gives different schemas, err %v", err)
+	again, err := keys.Files(module.Sections(modules))
+	if err != nil || !reflect.DeepEqual(want, again) {
+		t.Errorf("generating twice gives different files, err %v", err)
 	}
 }
 
@@ -165,7 +168,7 @@ func accept(t *testing.T, what string, doc map[string]any) {
 // TestDocuments validates the documents of package schema's own tests: an editor must not
 // underline what Load accepts, unless Load warns that it is not read.
 func TestDocuments(t *testing.T) {
-	files, err := filepath.Glob("../../testdata/*.txt")
+	files, err := filepath.Glob("../../schema/testdata/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no documents: %v", err)
 	}
@@ -239,7 +242,7 @@ func load(t *testing.T, name string, data []byte, environ []string) (*schema.Con
 	if err := os.WriteFile(path, data, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	return schema.ReadFiles(t.Context(), []string{path}, schema.LoadOptions{Dir: dir, Environ: environ}).Load()
+	return schema.ReadFiles(t.Context(), []string{path}, schema.LoadOptions{Dir: dir, Environ: environ, Sections: module.Sections(modules)}).Load()
 }
 
 func document(t *testing.T, name, input string) any {
@@ -272,7 +275,7 @@ func resolved(t *testing.T) *jsonschema.Resolved {
 
 var resolve = sync.OnceValues(func() (*jsonschema.Resolved, error) {
 	var s jsonschema.Schema
-	if err := json.Unmarshal(schema.JSONSchema(), &s); err != nil {
+	if err := json.Unmarshal(schema.JSONSchema, &s); err != nil {
 		return nil, err
 	}
 	return s.Resolve(nil)
@@ -281,7 +284,7 @@ var resolve = sync.OnceValues(func() (*jsonschema.Resolved, error) {
 func decode(t *testing.T) map[string]any {
 	t.Helper()
 	var root map[string]any
-	if err := json.Unmarshal(schema.JSONSchema(), &root); err != nil {
+	if err := json.Unmarshal(schema.JSONSchema, &root); err != nil {
 		t.Fatal(err)
 	}
 	return root

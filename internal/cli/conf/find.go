@@ -1,4 +1,4 @@
-package schema
+package conf
 
 import (
 	"fmt"
@@ -27,8 +27,14 @@ func Find(dir string) (string, error) {
 	}
 	text := fmt.Sprintf("No config file found in %s: tried %s; make one with dynmcp init, or name one with -c",
 		dir, strings.Join(fileNames, ", "))
-	return "", &fileError{text, fs.ErrNotExist}
+	return "", noFile(text)
 }
+
+// noFile is the error for a directory without a config file. It is fs.ErrNotExist.
+type noFile string
+
+func (e noFile) Error() string        { return string(e) }
+func (e noFile) Is(target error) bool { return target == fs.ErrNotExist }
 
 // FindUser returns the path of the user's own config file, which a project's file
 // overrides, or "" if absent.

@@ -1,4 +1,4 @@
-package main
+package keys
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ import (
 
 // The lists of keys stand between these lines of the documentation.
 const (
-	listsBegin = "<!-- go generate ./schema writes what follows, from schema/types.go. -->\n"
+	listsBegin = "<!-- go generate ./cmd/dynmcp writes what follows, from schema/types.go and the modules. -->\n"
 	listsEnd   = "<!-- It ends here. -->\n"
 )
 
@@ -29,9 +29,9 @@ type section struct {
 }
 
 // sections are the lists in their order. The empty group has the keys of all servers.
-func sections() []section {
+func sections(modules []schema.Section) []section {
 	server, all := reflect.TypeFor[schema.Server](), []string{"", "stdio", "sandbox", "http", "limit"}
-	return []section{
+	lists := []section{
 		{"The file", reflect.TypeFor[schema.Document](), all},
 		{"A server", server, []string{""}},
 		{"A server that is a program", server, []string{"stdio", "sandbox"}},
@@ -39,7 +39,6 @@ func sections() []section {
 		{"A server at an address", server, []string{"http"}},
 		{"Limits: of a server, or in `defaults` for all", server, []string{"limit"}},
 		{"`auth`", reflect.TypeFor[schema.Auth](), all},
-		{"`activity`", reflect.TypeFor[schema.Activity](), all},
 		{"`scripts`", reflect.TypeFor[schema.Scripts](), all},
 		{"A rule of `policy`", reflect.TypeFor[schema.PolicyRule](), all},
 		{"An entry of `tool_overrides`", reflect.TypeFor[schema.ToolOverride](), all},
@@ -50,10 +49,19 @@ func sections() []section {
 		{"A node of `tree`", reflect.TypeFor[schema.Node](), all},
 		{"The `source` of a node", reflect.TypeFor[schema.Source](), all},
 	}
+	for _, m := range modules {
+		for f := range m.Type.Fields() {
+			title := "`" + f.Tag.Get("json") + "`"
+			if t := structOf(f.Type); t != nil {
+				lists = append(lists, section{title, t, all})
+			}
+		}
+	}
+	return lists
 }
 
 // withKeys puts the lists of keys into the page, in place of the ones it has.
-func withKeys(page, root []byte) ([]byte, error) {
+func withKeys(page, root []byte, modules []schema.Section) ([]byte, error) {
 	before, rest, ok1 := bytes.Cut(page, []byte(listsBegin))
 	_, after, ok2 := bytes.Cut(rest, []byte(listsEnd))
 	if !ok1 || !ok2 {
@@ -66,16 +74,25 @@ func withKeys(page, root []byte) ([]byte, error) {
 	var b bytes.Buffer
 	b.Write(before)
 	b.WriteString(listsBegin)
-	for _, part := range sections() {
-		part.write(&b, &s)
+	for _, part := range sections(modules) {
+		part.write(&b, &s, modules)
 	}
 	b.WriteString(listsEnd)
 	b.Write(after)
 	return b.Bytes(), nil
 }
 
-func (part section) write(b *bytes.Buffer, root *jsonschema.Schema) {
+func (part section) write(b *bytes.Buffer, root *jsonschema.Schema, modules []schema.Section) {
 	fmt.Fprintf(b, "\n### %s\n\n", part.title)
+	part.writeKeys(b, root)
+	if part.object == reflect.TypeFor[schema.Document]() {
+		for _, m := range modules {
+			section{"", m.Type, part.groups}.writeKeys(b, root)
+		}
+	}
+}
+
+func (part section) writeKeys(b *bytes.Buffer, root *jsonschema.Schema) {
 	for field := range part.object.Fields() {
 		tag := field.Tag
 		key := tag.Get("json")
@@ -121,7 +138,7 @@ func names(text string, values []string) bool {
 // meaning returns the comment of the field, which is its description in the schema, and what
 // its tags add: an example if neither the values nor the default show the form.
 func meaning(part section, root *jsonschema.Schema, tag reflect.StructTag) string {
-	text := describe(part.object.Name(), tag.Get("json"), tag.Get("group"), root)
+	text := describe(part.object, tag.Get("json"), tag.Get("group"), root)
 	if values := schema.Allowed(tag); values != nil && !names(text, values) {
 		text += " One of " + "`" + strings.Join(values, "`, `") + "`."
 	}
@@ -143,18 +160,17 @@ func meaning(part section, root *jsonschema.Schema, tag reflect.StructTag) strin
 }
 
 // describe finds the description of a key in the schema.
-func describe(object, key, group string, root *jsonschema.Schema) string {
+func describe(object reflect.Type, key, group string, root *jsonschema.Schema) string {
 	properties := root.Properties
-	switch object {
-	case "Document":
-	case "Server":
+	switch own, ok := root.Definitions[object.Name()]; {
+	case object == reflect.TypeFor[schema.Server]():
 		properties = property(root, "mcp").AdditionalProperties.OneOf[serverKind(group)].Properties
-	default:
-		properties = root.Definitions[object].Properties
+	case ok:
+		properties = own.Properties
 	}
 	p, ok := properties.Get(key)
 	if !ok {
-		panic("no key " + key + " in the schema of " + object)
+		panic("no key " + key + " in the schema of " + object.Name())
 	}
 	return p.Description
 }

@@ -1,0 +1,85 @@
+package selfhost
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime/debug"
+	"sync/atomic"
+
+	"github.com/dynmcp/dynmcp/internal/event"
+	"github.com/dynmcp/dynmcp/module"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// Parts are what the modules do in a run.
+type Parts []*part
+
+// startParts begins what the modules of ctx do in a run. The end of a Part is an event.
+func startParts(ctx context.Context, cfg *schema.Config, log *slog.Logger) (Parts, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	var all Parts
+	for _, m := range module.Of(ctx) {
+		if m.Start == nil {
+			continue
+		}
+		p, err := m.Start(module.Run{Config: cfg, Log: log})
+		if err != nil {
+			all.end()
+			return nil, err
+		}
+		if p != nil {
+			all = append(all, &part{Part: p, name: m.Name, log: log})
+		}
+	}
+	return all, nil
+}
+
+// Follow changes to the settings of another config. A Part that cannot keeps its own.
+func (all Parts) Follow(cfg *schema.Config) (err error) {
+	for _, p := range all {
+		err = errors.Join(err, p.Follow(cfg))
+	}
+	return err
+}
+
+func (all Parts) observers() (observers event.Observers) {
+	for _, p := range all {
+		observers = append(observers, p)
+	}
+	return observers
+}
+
+func (all Parts) end() {
+	for _, p := range all {
+		p.End()
+	}
+}
+
+// A part is a Part that hears no more events after it panicked.
+type part struct {
+	module.Part
+	name   string
+	log    *slog.Logger
+	broken atomic.Bool
+}
+
+func (p *part) hear(event func()) {
+	if p.broken.Load() {
+		return
+	}
+	defer func() {
+		if why := recover(); why != nil {
+			p.broken.Store(true)
+			p.log.Error("a module failed, and hears no more of this run", "module", p.name, "panic", why, "stack", string(debug.Stack()))
+		}
+	}()
+	event()
+}
+
+func (p *part) Called(c event.Call)     { p.hear(func() { p.Part.Called(c) }) }
+func (p *part) Opened(s event.Session)  { p.hear(func() { p.Part.Opened(s) }) }
+func (p *part) Closed(s event.Session)  { p.hear(func() { p.Part.Closed(s) }) }
+func (p *part) Dropped(s event.Session) { p.hear(func() { p.Part.Dropped(s) }) }
