@@ -71,9 +71,20 @@ func (a run) Hider(s *sessions.Session) catalog.Hider {
 
 func (a run) Fatal(err error) { a.cancel(&FatalError{Err: err}) }
 
-// Published, Refreshed and Keep implement listing.Run.
+// Published implements pinning.Run; Listed, Refreshed and Keep implement listing.Run.
 
 func (a run) Published(before *catalog.View) { a.published(before) }
+
+func (a run) Listed(server string, before *catalog.View) {
+	a.published(before)
+	if !a.observation.HearListings() {
+		return
+	}
+	if known, ok := before.Pinned(server); ok {
+		tools, _ := a.catalog.View().Pinned(server)
+		a.observation.Listed(server, known, tools)
+	}
+}
 
 func (a run) Refreshed(u *lazy.Upstream, changed map[string]bool) { a.fleet.NotifyReplicas(u, changed) }
 

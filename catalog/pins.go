@@ -137,6 +137,15 @@ func (c *Catalog) Pinned(server string) (tools []pins.Tool, ok bool) {
 	return x.pinned(), true
 }
 
+// Pinned is Pinned of a Catalog as it was when the view was made.
+func (v *View) Pinned(server string) (tools []pins.Tool, ok bool) {
+	p, ok := v.server[server]
+	if !ok || p.index == nil {
+		return nil, false
+	}
+	return p.opened().index.pinned(), true
+}
+
 // Digests returns the digests of the listing's tools by upstream name, nil if the server had
 // no guard when it was indexed.
 func (l *Indexed) Digests() map[string]string {

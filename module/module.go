@@ -30,6 +30,7 @@ type Module struct {
 type Run struct {
 	Config *schema.Config // later ones come with Follow
 	Log    *slog.Logger   // never nil
+	Hosts  bool           // hosts are served; otherwise a verb of the command line asks
 }
 
 // A Part is what a module does in a run: it hears the events. End ends what it began.

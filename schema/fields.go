@@ -28,6 +28,7 @@ type field struct {
 	required    bool
 	nonblank    bool
 	secret      bool
+	variables   bool // of a module's key: strings below it may refer to variables
 }
 
 // fieldsOf reads the keys of a struct type from its tags, in the order of
@@ -43,6 +44,7 @@ func fieldsOf(t reflect.Type) []field {
 		fields = append(fields, field{
 			key: key, index: i, group: tag.Get("group"), enum: Allowed(tag), min: tag.Get("min"), defaultYAML: tag.Get("default"),
 			required: tag.Get("required") == "true", nonblank: tag.Get("nonblank") == "true", secret: tag.Get("secret") == "true",
+			variables: tag.Get("variables") == "true",
 		})
 	}
 	return fields

@@ -10,8 +10,16 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// interpolated are the top-level keys below which strings may refer to variables.
+// interpolated are the top-level keys below which strings may refer to variables, besides those of
+// modules that say so.
 var interpolated = []string{"mcp", "mcpServers", "servers", "tree", "gateway"}
+
+// refersToVariables reports whether strings below a key of sections may refer to variables.
+func refersToVariables(sections []Section, key string) bool {
+	return slices.ContainsFunc(sections, func(s Section) bool {
+		return slices.ContainsFunc(fieldsOf(s.Type), func(f field) bool { return f.key == key && f.variables })
+	})
+}
 
 // publicVariables have values that are not secret, and part of many paths and messages.
 var publicVariables = []string{"HOME", "LANG", "LOGNAME", "PATH", "PWD", "SHELL", "TMPDIR", "USER"}
@@ -41,7 +49,7 @@ func (r *reading) interpolate(root *syntax.Node, variables map[string]string) {
 			e.used = e.found != nil
 			e.tree(m.Key, m.Value)
 			e.used = false
-		case slices.Contains(interpolated, m.Key):
+		case slices.Contains(interpolated, m.Key) || refersToVariables(r.known, m.Key):
 			e.below(m.Key, m.Value)
 		}
 	}

@@ -15,14 +15,15 @@ import (
 const maxLookups = 8
 
 // findSecrets looks up all secrets that a document refers to, except those of disabled and
-// unselected servers and, with Only, those of the gateway.
+// unselected servers and, with Only, those of the gateway and of modules.
 func (r *reading) findSecrets(root *syntax.Node) map[string]reference.Secret {
 	if r.files.opts.Secret == nil {
 		return nil
 	}
 	found := map[string]reference.Secret{}
 	for _, m := range root.Members {
-		if slices.Contains(interpolated, m.Key) && (m.Key != "gateway" || r.files.opts.Only == nil) {
+		whole := m.Key == "gateway" || refersToVariables(r.known, m.Key) // of the run, and no server
+		if (whole || slices.Contains(interpolated, m.Key)) && !(whole && r.files.opts.Only != nil) {
 			addReferences(found, r.needless, m.Key, m.Value)
 		}
 	}

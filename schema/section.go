@@ -11,8 +11,8 @@ import (
 type Section struct {
 	// Module is the name of the module.
 	Module string
-	// Type is a struct with the tags that Document describes, whose fields are the keys. The
-	// pointer to it may be a Checker.
+	// Type is a struct with the tags that Document describes, whose fields are the keys. With the
+	// tag variables, strings below a key may refer to variables. The pointer to it may be a Checker.
 	Type reflect.Type
 }
 

@@ -90,6 +90,12 @@ func (s Server) Redact(safe func(string) string) Server {
 	return s
 }
 
+// Tools are the tools of an upstream that differ from those it listed before, by name.
+type Tools struct {
+	Upstream                string
+	Added, Removed, Changed []string
+}
+
 // A Failure is one whose cause was kept from a host, by its reference.
 type Failure struct {
 	Reference string    `json:"reference"`
@@ -116,6 +122,13 @@ type Observer interface {
 	End()
 }
 
+// A ToolsObserver is an Observer that also hears of changed tools.
+type ToolsObserver interface {
+	Observer
+	// Listed is called when an upstream lists other tools than before, in this run or the last.
+	Listed(Tools)
+}
+
 // Observers passes events to several observers. Without any it wants none.
 type Observers []Observer
 
@@ -130,6 +143,19 @@ func (all Observers) Opened(s Session)  { all.each(func(o Observer) { o.Opened(s
 func (all Observers) Closed(s Session)  { all.each(func(o Observer) { o.Closed(s) }) }
 func (all Observers) Dropped(s Session) { all.each(func(o Observer) { o.Dropped(s) }) }
 func (all Observers) End()              { all.each(Observer.End) }
+
+func (all Observers) Listed(t Tools) {
+	for _, o := range all {
+		if o, ok := o.(ToolsObserver); ok {
+			o.Listed(t)
+		}
+	}
+}
+
+// HearListings reports whether an observer hears of changed tools.
+func (all Observers) HearListings() bool {
+	return slices.ContainsFunc(all, func(o Observer) bool { _, ok := o.(ToolsObserver); return ok })
+}
 
 func (all Observers) Wants() (calls, arguments bool) {
 	for _, o := range all {

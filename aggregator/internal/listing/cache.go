@@ -33,8 +33,8 @@ type Env struct {
 
 // A Run uses the listings.
 type Run interface {
-	// Published is called when the catalogue has changed.
-	Published(before *catalog.View)
+	// Listed is called when the catalogue has changed by what a server has listed.
+	Listed(server string, before *catalog.View)
 	// Refreshed is called with the refetched lists of a connection, by notification.
 	Refreshed(u *lazy.Upstream, changed map[string]bool)
 	// Keep stores a listing.
@@ -219,7 +219,7 @@ func (c *Cache) retry(conn *upstream.Conn, list List) {
 func (c *Cache) publish(conn *upstream.Conn, listed *catalog.Listing, adopt bool) {
 	before := c.env.Catalog.View()
 	if c.put(conn, listed, adopt) {
-		c.env.Run.Published(before)
+		c.env.Run.Listed(c.upstream.Server.Name, before)
 		c.Keep()
 	}
 }

@@ -8,12 +8,15 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"maps"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/event"
+	"github.com/dynmcp/dynmcp/internal/pins"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -50,6 +53,27 @@ type Reporter struct {
 func (o Reporter) Enabled() bool {
 	calls, _ := o.Wants()
 	return calls || o.Log.Enabled(context.Background(), slog.LevelDebug)
+}
+
+// Listed tells observers how the tools of an upstream differ from those that it had.
+func (o Reporter) Listed(server string, before, now []pins.Tool) {
+	changed, known := event.Tools{Upstream: server}, map[string]string{}
+	for _, t := range before {
+		known[t.Name] = t.Digest
+	}
+	for _, t := range now {
+		switch digest, ok := known[t.Name]; {
+		case !ok:
+			changed.Added = append(changed.Added, t.Name)
+		case digest != t.Digest:
+			changed.Changed = append(changed.Changed, t.Name)
+		}
+		delete(known, t.Name)
+	}
+	changed.Removed = slices.Sorted(maps.Keys(known))
+	if len(changed.Added)+len(changed.Removed)+len(changed.Changed) > 0 {
+		o.Observers.Listed(changed)
+	}
 }
 
 // KeepsArguments reports whether calls are to keep a copy of their arguments.

@@ -74,7 +74,7 @@ func Serve(ctx context.Context, cfg *schema.Config, from *conf.Flags, flags Flag
 	if opts.Tap == nil {
 		opts.Tap = &event.Tap{}
 	}
-	agg, parts, err := selfhost.NewAggregator(ctx, cfg, opts)
+	agg, parts, err := selfhost.NewAggregator(ctx, cfg, opts, true)
 	if err != nil {
 		return err
 	}

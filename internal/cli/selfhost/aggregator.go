@@ -19,8 +19,8 @@ import (
 // NewAggregator is aggregator.New with the options of this program. It fails if a run above serves
 // the config already, and tells the config's servers about this run; see package selfloop. Of
 // opts.Launcher it takes the Loop of a Launcher. parts are
-// what the modules of ctx do in the run.
-func NewAggregator(ctx context.Context, cfg *schema.Config, opts aggregator.Options) (agg *aggregator.Aggregator, parts Parts, err error) {
+// what the modules of ctx do in the run. hosts reports whether it serves hosts, rather than a verb.
+func NewAggregator(ctx context.Context, cfg *schema.Config, opts aggregator.Options, hosts bool) (agg *aggregator.Aggregator, parts Parts, err error) {
 	name := cfg.Path
 	if cfg.SingleWrap {
 		name = "dynmcp -- " + strings.Join(append([]string{cfg.Servers[0].Command}, cfg.Servers[0].Args...), " ")
@@ -38,7 +38,7 @@ func NewAggregator(ctx context.Context, cfg *schema.Config, opts aggregator.Opti
 		opts.Logins = login.Of(login.Store, opts.Logger)
 	}
 	opts.StoreDir, opts.Definitions = conf.CatalogDir(), conf.DefinitionsDir()
-	if parts, err = startParts(ctx, cfg, opts.Logger); err != nil {
+	if parts, err = startParts(ctx, cfg, opts.Logger, hosts); err != nil {
 		return nil, nil, err
 	}
 	opts.Observe = append(opts.Observe, parts.observers()...)

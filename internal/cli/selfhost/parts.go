@@ -16,7 +16,7 @@ import (
 type Parts []*part
 
 // startParts begins what the modules of ctx do in a run. The end of a Part is an event.
-func startParts(ctx context.Context, cfg *schema.Config, log *slog.Logger) (Parts, error) {
+func startParts(ctx context.Context, cfg *schema.Config, log *slog.Logger, hosts bool) (Parts, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
@@ -25,7 +25,7 @@ func startParts(ctx context.Context, cfg *schema.Config, log *slog.Logger) (Part
 		if m.Start == nil {
 			continue
 		}
-		p, err := m.Start(module.Run{Config: cfg, Log: log})
+		p, err := m.Start(module.Run{Config: cfg, Log: log, Hosts: hosts})
 		if err != nil {
 			all.end()
 			return nil, err
@@ -47,7 +47,11 @@ func (all Parts) Follow(cfg *schema.Config) (err error) {
 
 func (all Parts) observers() (observers event.Observers) {
 	for _, p := range all {
-		observers = append(observers, p)
+		if hears, ok := p.Part.(event.ToolsObserver); ok {
+			observers = append(observers, toolsPart{p, hears})
+		} else {
+			observers = append(observers, p)
+		}
 	}
 	return observers
 }
@@ -83,3 +87,11 @@ func (p *part) Called(c event.Call)     { p.hear(func() { p.Part.Called(c) }) }
 func (p *part) Opened(s event.Session)  { p.hear(func() { p.Part.Opened(s) }) }
 func (p *part) Closed(s event.Session)  { p.hear(func() { p.Part.Closed(s) }) }
 func (p *part) Dropped(s event.Session) { p.hear(func() { p.Part.Dropped(s) }) }
+
+// A toolsPart is a part that hears of changed tools, too.
+type toolsPart struct {
+	*part
+	hears event.ToolsObserver
+}
+
+func (p toolsPart) Listed(t event.Tools) { p.hear(func() { p.hears.Listed(t) }) }

@@ -91,7 +91,7 @@ func Serve(ctx context.Context, cfg *schema.Config, options aggregator.Options) 
 	h := &Host{cfg: cfg, served: make(chan struct{})}
 	options.Observe = append(options.Observe, &h.answers)
 	var err error
-	if h.agg, _, err = NewAggregator(ctx, cfg, options); err != nil {
+	if h.agg, _, err = NewAggregator(ctx, cfg, options, false); err != nil {
 		return nil, nil, err
 	}
 	near, far := net.Pipe()
