@@ -42,7 +42,7 @@ var outgrown = map[string]struct {
 	limit int
 	why   string
 }{
-	"lines": {92_300, "what the seeds ask for stays, and scripts, registries, profiles, the page, verify and recordings came"},
+	"lines": {92_900, "what the seeds ask for stays, and scripts, registries, profiles, the page, verify and recordings came"},
 
 	"95th percentile of functions": {31, "mended defects made a dozen functions longer; they are not cut up to be shorter"},
 }

@@ -7,6 +7,8 @@ func ModuleOf(key string) string {
 	switch key {
 	case "activity":
 		return "activity"
+	case "webhooks":
+		return "webhook"
 	}
 	return ""
 }

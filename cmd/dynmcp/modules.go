@@ -7,6 +7,7 @@ import (
 	"github.com/dynmcp/dynmcp/modules/activity"
 	"github.com/dynmcp/dynmcp/modules/cluster"
 	"github.com/dynmcp/dynmcp/modules/verify"
+	"github.com/dynmcp/dynmcp/modules/webhook"
 )
 
 // modules are the features that the core does not know, a line each. Their order has no meaning.
@@ -14,4 +15,5 @@ var modules = []module.Module{
 	activity.Module,
 	cluster.Module,
 	verify.Module,
+	webhook.Module,
 }
