@@ -58,8 +58,8 @@ var mayOpen = map[string]string{
 	"internal/cli/localhttp/system_windows.go writePrivately": "created by this call",
 	"transports/oauth/files.go lockFile":                      "a lock, opened for reading and writing",
 	"internal/cli/editfile/editfile.go Lock":                  "a lock, opened for reading and writing",
-	"cmd/dynmcp/internal/crash/crash.go begin":                "creates a file with a name of its own",
-	"cmd/dynmcp/internal/crash/crash.go atEnd":                "appends to that file",
+	"internal/cli/crash/crash.go begin":                "creates a file with a name of its own",
+	"internal/cli/crash/crash.go atEnd":                "appends to that file",
 	"modules/verify/ear.go relay":                             "creates a file in a directory of its own",
 }
 

@@ -9,6 +9,8 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/spf13/cobra"
+
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/schema"
@@ -22,8 +24,31 @@ type Module struct {
 	Keys []schema.Section
 	// Verbs are its commands.
 	Verbs []cli.Verb
+	// Adder returns a form of the verb add; nil for none.
+	Adder func() Adder
 	// Start begins what it does in a run.
 	Start func(Run) (Part, error)
+}
+
+// An Adder is a form of the verb add: for names that another form does not take, those with a slash.
+type Adder interface {
+	// Help returns what the help of add says of it, and an example.
+	Help() (long, example string)
+	// AddFlags adds its flags to add.
+	AddFlags(*cobra.Command)
+	// Entry makes the entry, and shows it to the user. keep stores its secrets; it is called
+	// before the entry is written.
+	Entry(cmd *cobra.Command, name string, given Given) (entry schema.Server, keep func() error, err error)
+}
+
+// Given is what the other flags of add say.
+type Given struct {
+	Config      string            // the config to edit, "" for the one in the working directory
+	Description string            // "" takes that of the registry
+	Env         map[string]string // answers or further variables
+	Headers     map[string]string // answers or further headers
+	Sandbox     bool
+	Force       bool // replace an existing entry
 }
 
 // A Run is what a module sees of a run.

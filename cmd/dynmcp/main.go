@@ -15,6 +15,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/internal/cli/process"
 	"github.com/dynmcp/dynmcp/internal/cli/runs"
+	"github.com/dynmcp/dynmcp/internal/cli/stdio"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/transports"
@@ -39,18 +40,18 @@ func main() {
 }
 
 func rootCommand() *cobra.Command {
-	cmd := stdioVerb.Command()
-	cmd.SetContext(module.With(context.Background(), modules))
+	ctx := module.With(context.Background(), modules)
+	cmd := stdio.Verb.Command(ctx)
 	cmd.SilenceErrors = true
 	cmd.SilenceUsage = true
 	cmd.Version = cli.Version
 	cmd.SetVersionTemplate("dynmcp {{.Version}}\n")
 	for _, verb := range verbs {
-		cmd.AddCommand(verb.Command())
+		cmd.AddCommand(verb.Command(ctx))
 	}
 	for _, m := range modules {
 		for _, verb := range m.Verbs {
-			cmd.AddCommand(verb.Command())
+			cmd.AddCommand(verb.Command(ctx))
 		}
 	}
 	if generator != nil {

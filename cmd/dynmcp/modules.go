@@ -6,6 +6,11 @@ import (
 	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/modules/activity"
 	"github.com/dynmcp/dynmcp/modules/cluster"
+	"github.com/dynmcp/dynmcp/modules/hosts"
+	"github.com/dynmcp/dynmcp/modules/messages"
+	"github.com/dynmcp/dynmcp/modules/pins"
+	"github.com/dynmcp/dynmcp/modules/registry"
+	"github.com/dynmcp/dynmcp/modules/scripts"
 	"github.com/dynmcp/dynmcp/modules/verify"
 	"github.com/dynmcp/dynmcp/modules/webhook"
 )
@@ -14,6 +19,11 @@ import (
 var modules = []module.Module{
 	activity.Module,
 	cluster.Module,
+	hosts.Module,
+	messages.Module,
+	pins.Module,
+	registry.Module,
+	scripts.Module,
 	verify.Module,
 	webhook.Module,
 }

@@ -1,27 +1,19 @@
 package main
 
 import (
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/call"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/configcmd"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/confine"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/described"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/doctor"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/importcmd"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/inspect"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/install"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/registrycmd"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/replay"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/script"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/secret"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/serve"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/testcmd"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/tokenscmd"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/trustcmd"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/ui"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/updatecmd"
 	"github.com/dynmcp/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/internal/cli/call"
+	"github.com/dynmcp/dynmcp/internal/cli/confine"
+	"github.com/dynmcp/dynmcp/internal/cli/costs"
+	"github.com/dynmcp/dynmcp/internal/cli/described"
+	"github.com/dynmcp/dynmcp/internal/cli/doctor"
+	"github.com/dynmcp/dynmcp/internal/cli/entries"
 	"github.com/dynmcp/dynmcp/internal/cli/login"
 	"github.com/dynmcp/dynmcp/internal/cli/runs"
+	"github.com/dynmcp/dynmcp/internal/cli/secret"
+	"github.com/dynmcp/dynmcp/internal/cli/serve"
+	"github.com/dynmcp/dynmcp/internal/cli/ui"
+	"github.com/dynmcp/dynmcp/internal/cli/warm"
 )
 
 //go:generate go run -tags keys . keys ../..
@@ -29,36 +21,25 @@ import (
 // verbs are the commands of the core. A new one is declared in a package below internal and
 // listed here. Those of modules are in modules.go.
 var verbs = []cli.Verb{
-	configcmd.List,
-	testcmd.Test,
-	testcmd.Warm,
-	trustcmd.Diff,
-	trustcmd.Approve,
+	entries.List,
+	warm.Test,
+	warm.Warm,
 	call.Call,
 	call.Find,
 	call.Describe,
 	described.Verb,
 	call.Read,
 	call.Prompt,
-	script.Run,
 	confine.Verb,
-	recordVerb,
-	replay.Verb,
-	inspect.Verb,
 	call.Policy,
 	doctor.Verb,
-	tokenscmd.Tokens,
+	costs.Tokens,
 	versionVerb,
-	configcmd.Init,
-	configcmd.Add,
-	configcmd.Remove,
-	configcmd.Set,
-	registrycmd.Search,
-	registrycmd.Outdated,
-	updatecmd.Update,
+	entries.Init,
+	entries.Add,
+	entries.Remove,
+	entries.Set,
 	schemaVerb,
-	importcmd.Verb,
-	install.Verb,
 	login.Login,
 	login.Logout,
 	secret.Verb,

@@ -2,7 +2,11 @@
 // and errors for wrong arguments.
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+)
 
 // A Verb declares a command by its help and its constructor. A declaration has no state.
 type Verb struct {
@@ -22,12 +26,13 @@ type Verb struct {
 // Run runs a verb.
 type Run func(cmd *cobra.Command, args []string) error
 
-// Command makes the command of a verb.
-func (v Verb) Command() *cobra.Command {
+// Command makes the command of a verb, with the context that New and Run get.
+func (v Verb) Command(ctx context.Context) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: v.Use, Short: v.Short, Long: v.Long, Example: v.Example, Aliases: v.Aliases,
 		Args: v.Args, ValidArgs: v.Words, ValidArgsFunction: v.Complete,
 	}
+	cmd.SetContext(ctx)
 	if cmd.Args == nil {
 		cmd.Args = NoArguments
 		cmd.ValidArgsFunction = cobra.NoFileCompletions
@@ -37,7 +42,7 @@ func (v Verb) Command() *cobra.Command {
 		cmd.RunE = v.New(cmd)
 	}
 	for _, below := range v.Verbs {
-		cmd.AddCommand(below.Command())
+		cmd.AddCommand(below.Command(ctx))
 	}
 	return cmd
 }

@@ -1,0 +1,12 @@
+// Package registry finds servers in registries, adds them, and finds newer versions of packages.
+package registry
+
+import (
+	"github.com/dynmcp/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/module"
+	"github.com/dynmcp/dynmcp/modules/registry/adding"
+	"github.com/dynmcp/dynmcp/modules/registry/update"
+)
+
+// Module has the verbs search, outdated and update, and makes add know the names of registries.
+var Module = module.Module{Name: "registry", Verbs: []cli.Verb{adding.Search, adding.Outdated, update.Update}, Adder: adding.New}
