@@ -33,7 +33,6 @@ var mayImport = map[string][]string{
 	"internal/publicip":                    {},
 	"internal/packages":                    {"internal/lazyregexp", "internal/regular"},
 	"internal/keyring":                     {},
-	"internal/registry":                    {"internal/atomicfile", "internal/display", "internal/lazyregexp", "internal/packages", "internal/publicip", "internal/regular", "internal/secrets", "schema"},
 	"internal/lookalike":                   {},
 	"internal/lint":                        {"internal/display", "internal/lazyregexp", "internal/lookalike", "internal/wire"},
 	"internal/pins":                        {"internal/atomicfile", "internal/lookalike", "internal/regular", "internal/wire"},

@@ -48,7 +48,7 @@ var mayOpen = map[string]string{
 	"internal/sandbox/remove.go removeFiles":                  "a directory that is being removed",
 	"internal/sandbox/trace_linux.go call":                    "the memory of a process, below /proc",
 	"internal/wire/pipe_linux.go a variable":                  "below /proc",
-	"internal/registry/bundle.go unpackInto":                  "a directory that was just made, which no path leaves",
+	"modules/registry/api/bundle.go unpackInto":                  "a directory that was just made, which no path leaves",
 	"internal/recording/write.go open":                        "creates a file with a name of its own",
 	"internal/activity/files.go open":                         "creates a file with a name of its own, and appends to it",
 	"aggregator/internal/viewtest/viewtest.go Golden":         "runs in tests",

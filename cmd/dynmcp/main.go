@@ -1,7 +1,7 @@
 // Command dynmcp stands between an MCP host and many upstream MCP servers.
 //
-// verbs.go is the table of its verbs, modules.go that of its modules. stdio.go serves a host when
-// there is no verb.
+// verbs.go is the table of its verbs, modules.go that of its modules. Package stdio serves a host
+// when there is no verb.
 package main
 
 import (

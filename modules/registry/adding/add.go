@@ -26,13 +26,13 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
-	"github.com/dynmcp/dynmcp/internal/registry"
 	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/module"
+	"github.com/dynmcp/dynmcp/modules/registry/api"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// Adding holds the flags of add for servers of a registry.
+// Adding holds the flags of add for servers of a api.
 type Adding struct {
 	Registry, Via, As string
 	Set               []string // answers, NAME=VALUE
@@ -59,20 +59,20 @@ Nothing is written before you agree, or give --yes.`,
 func (a *Adding) AddFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	AddRegistryFlag(cmd, &a.Registry)
-	f.StringVar(&a.Via, "via", "", "how a server of a registry is run: "+strings.Join(registry.Ways, ", "))
+	f.StringVar(&a.Via, "via", "", "how a server of a registry is run: "+strings.Join(api.Ways, ", "))
 	f.StringVar(&a.As, "as", "", "the `name` of the entry of a server of a registry")
 	f.StringArrayVar(&a.Set, "set", nil, "what a server of a registry asks for, `NAME=VALUE`; may be repeated")
 	f.StringVar(&a.Answers, "answers", "", "a JSON `file` of what it asks for, an object of names and texts; - is stdin")
 	f.StringVar(&a.Secrets, "secrets", "", "where its secrets are kept: keyring, or env for the .env beside the config")
 	f.BoolVarP(&a.Yes, "yes", "y", false, "add a server of a registry as it is shown, and ask nothing")
-	cli.CompleteValues(cmd, map[string][]string{"via": registry.Ways, "secrets": {secret.InKeyring, secret.InEnv}})
+	cli.CompleteValues(cmd, map[string][]string{"via": api.Ways, "secrets": {secret.InKeyring, secret.InEnv}})
 }
 
 // Entry makes an entry for the server which of a registry, NAME or NAME@VERSION, and prints what
 // it runs. The caller must call keep, which stores the secrets, before it writes the entry.
 func (a *Adding) Entry(cmd *cobra.Command, which string, given module.Given) (s schema.Server, keep func() error, err error) {
 	a.Given = given
-	name, version, err := registry.CutVersion(which)
+	name, version, err := api.CutVersion(which)
 	if err != nil {
 		return s, nil, hint.With(err, "dynmcp search WORDS finds names; they look like io.github.user/server")
 	}
@@ -81,7 +81,7 @@ func (a *Adding) Entry(cmd *cobra.Command, which string, given module.Given) (s 
 	if err != nil {
 		return s, nil, err
 	}
-	var found *registry.Server
+	var found *api.Server
 	err = cli.Interruptibly(cmd, func(ctx context.Context) error {
 		found, err = find(ctx, cli.Stderr(cmd), a.Registry, name, version)
 		return err
@@ -91,7 +91,7 @@ func (a *Adding) Entry(cmd *cobra.Command, which string, given module.Given) (s 
 	}
 	w := wizard{cmd: cmd, out: cli.Stdout(cmd), errOut: cli.Stderr(cmd)}
 	w.ask = !a.Yes && cli.Terminal(cmd) != nil && w.errOut.Interactive
-	if found.Status == registry.Deprecated {
+	if found.Status == api.Deprecated {
 		w.errOut.Say("%s is deprecated%s", found.Name, strings.TrimSuffix(": "+found.Message, ": "))
 	}
 	option, err := w.choose(found.Options(installed), a.Via)
@@ -112,7 +112,7 @@ func (a *Adding) Entry(cmd *cobra.Command, which string, given module.Given) (s 
 		return s, nil, hint.With(errors.New("there is no terminal to ask on"), "--yes adds it as shown")
 	case w.ask && !cli.Confirmed(cmd, fmt.Sprintf("Add it as %q?", a.As)):
 		return s, nil, errors.New("nothing was added")
-	case w.ask && s.Transport == schema.Stdio && option.Via != registry.OCI && !a.Sandbox:
+	case w.ask && s.Transport == schema.Stdio && option.Via != api.OCI && !a.Sandbox:
 		s.Sandbox = schema.Boxed(cli.Confirmed(cmd, "Limit it to what every sandbox allows (dynmcp sandbox says what)?"))
 	}
 	return s, func() error {
@@ -128,7 +128,7 @@ func (a *Adding) Entry(cmd *cobra.Command, which string, given module.Given) (s 
 }
 
 // build collects the answers and makes the entry. to is the destination of its secrets, or nil.
-func (a *Adding) build(w *wizard, config *editfile.File, found *registry.Server, o *registry.Option) (s schema.Server, to *secret.Destination, err error) {
+func (a *Adding) build(w *wizard, config *editfile.File, found *api.Server, o *api.Option) (s schema.Server, to *secret.Destination, err error) {
 	answers, err := a.answers(w, o)
 	if err != nil {
 		return s, nil, err
@@ -147,8 +147,8 @@ func (a *Adding) check() (*editfile.File, error) {
 	switch {
 	case !validName().MatchString(a.As):
 		return nil, hint.With(cli.MessageError(fmt.Sprintf("Invalid MCP name %q", a.As)), "--as NAME: lower-case letters, digits and hyphens")
-	case a.Via != "" && !slices.Contains(registry.Ways, a.Via):
-		return nil, hint.With(fmt.Errorf("unknown way %q", a.Via), "use %s", strings.Join(registry.Ways, ", "))
+	case a.Via != "" && !slices.Contains(api.Ways, a.Via):
+		return nil, hint.With(fmt.Errorf("unknown way %q", a.Via), "use %s", strings.Join(api.Ways, ", "))
 	}
 	if err := secret.CheckPlace(a.Secrets); err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func (a *Adding) check() (*editfile.File, error) {
 var validName = lazyregexp.New(schema.NamePattern)
 
 // find asks the registries one after another for a server.
-func find(ctx context.Context, errOut *terminal.Writer, address, name, version string) (*registry.Server, error) {
+func find(ctx context.Context, errOut *terminal.Writer, address, name, version string) (*api.Server, error) {
 	all, err := clients(address)
 	if err != nil {
 		return nil, err
@@ -185,13 +185,13 @@ func find(ctx context.Context, errOut *terminal.Writer, address, name, version s
 		errs = append(errs, err)
 	}
 	err = fmt.Errorf("%s: %w", strings.TrimSuffix(name+"@"+version, "@"), errors.Join(errs...))
-	if errors.Is(err, registry.ErrNotFound) {
+	if errors.Is(err, api.ErrNotFound) {
 		return nil, hint.With(err, "dynmcp search %s", shellescape.Quote(path.Base(name)))
 	}
 	return nil, err
 }
 
-func unpack(ctx context.Context, errOut *terminal.Writer, o *registry.Option) error {
+func unpack(ctx context.Context, errOut *terminal.Writer, o *api.Option) error {
 	dir, err := conf.StateDir()
 	if err != nil {
 		return err
@@ -202,7 +202,7 @@ func unpack(ctx context.Context, errOut *terminal.Writer, o *registry.Option) er
 }
 
 // answers returns the answers given with flags, and asks for the others on a terminal.
-func (a *Adding) answers(w *wizard, o *registry.Option) (registry.Answers, error) {
+func (a *Adding) answers(w *wizard, o *api.Option) (api.Answers, error) {
 	questions, err := o.Questions()
 	if err != nil {
 		return nil, err
@@ -237,8 +237,8 @@ func (a *Adding) answers(w *wizard, o *registry.Option) (registry.Answers, error
 }
 
 // read reads the file of --answers.
-func (a *Adding) read(in io.Reader, questions []registry.Question) (registry.Answers, error) {
-	answers := registry.Answers{}
+func (a *Adding) read(in io.Reader, questions []api.Question) (api.Answers, error) {
+	answers := api.Answers{}
 	if a.Answers == "" {
 		return answers, nil
 	}
@@ -266,12 +266,12 @@ func (a *Adding) read(in io.Reader, questions []registry.Question) (registry.Ans
 	return answers, nil
 }
 
-func notAsked(name string, questions []registry.Question) error {
-	return hint.With(fmt.Errorf("it does not ask for %q", name), "it asks for: %s", cmp.Or(registry.Names(questions), "nothing"))
+func notAsked(name string, questions []api.Question) error {
+	return hint.With(fmt.Errorf("it does not ask for %q", name), "it asks for: %s", cmp.Or(api.Names(questions), "nothing"))
 }
 
 // named returns the question called name, or nil.
-func named(questions []registry.Question, name string) *registry.Question {
+func named(questions []api.Question, name string) *api.Question {
 	for i, q := range questions {
 		if strings.EqualFold(q.Name, strings.TrimLeft(name, "-")) || strings.EqualFold(q.Name, name) {
 			return &questions[i]
@@ -282,7 +282,7 @@ func named(questions []registry.Question, name string) *registry.Question {
 
 // missing adds to an error of missing answers how to give them.
 func missing(err error) error {
-	lacks, ok := errors.AsType[*registry.MissingError](err)
+	lacks, ok := errors.AsType[*api.MissingError](err)
 	if !ok {
 		return err
 	}
@@ -298,7 +298,7 @@ func missing(err error) error {
 }
 
 // about returns the description of a question, with the values that it accepts.
-func about(q registry.Question) string {
+func about(q api.Question) string {
 	var more []string
 	if q.Secret {
 		more = append(more, "secret")
@@ -319,9 +319,9 @@ func about(q registry.Question) string {
 }
 
 // complete adds the values of flags that are not answers to an entry.
-func (a *Adding) complete(s schema.Server, found *registry.Server) schema.Server {
-	s.Description = cmp.Or(a.Description, registry.Literal(describe.Text(describe.Subject{Name: a.As, Says: []string{found.Description, found.Title}})),
-		registry.Literal(found.Description), registry.Literal(found.Title), "The server "+found.Name+".")
+func (a *Adding) complete(s schema.Server, found *api.Server) schema.Server {
+	s.Description = cmp.Or(a.Description, api.Literal(describe.Text(describe.Subject{Name: a.As, Says: []string{found.Description, found.Title}})),
+		api.Literal(found.Description), api.Literal(found.Title), "The server "+found.Name+".")
 	s.Sandbox = schema.Boxed(a.Sandbox && s.Transport == schema.Stdio)
 	more, into := a.Headers, &s.Headers
 	if s.Transport == schema.Stdio {
@@ -335,7 +335,7 @@ func (a *Adding) complete(s schema.Server, found *registry.Server) schema.Server
 }
 
 // show prints the complete command or address of an entry.
-func show(out *terminal.Writer, found *registry.Server, o *registry.Option, s schema.Server) {
+func show(out *terminal.Writer, found *api.Server, o *api.Option, s schema.Server) {
 	out.Printf("%s %s of %s\n", found.Name, found.Version, found.From)
 	if s.Transport == schema.Stdio {
 		out.Printf("  runs:  %s\n", exact(shellescape.QuoteCommand(append([]string{s.Command}, s.Args...))))

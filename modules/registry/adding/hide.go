@@ -9,12 +9,12 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/internal/cli/secret"
 	"github.com/dynmcp/dynmcp/internal/keyring"
-	"github.com/dynmcp/dynmcp/internal/registry"
+	"github.com/dynmcp/dynmcp/modules/registry/api"
 )
 
 // hide replaces the secrets in answers by references. Answers that are references already stay.
 // to is the destination of the secrets, nil if there are none.
-func (a *Adding) hide(config *editfile.File, o *registry.Option, answers registry.Answers) (to *secret.Destination, err error) {
+func (a *Adding) hide(config *editfile.File, o *api.Option, answers api.Answers) (to *secret.Destination, err error) {
 	questions, err := o.Questions()
 	if err != nil {
 		return nil, err

@@ -20,7 +20,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 	"github.com/dynmcp/dynmcp/internal/packages"
-	"github.com/dynmcp/dynmcp/internal/registry"
+	"github.com/dynmcp/dynmcp/modules/registry/api"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -107,7 +107,7 @@ func Newer(ctx context.Context, errOut *terminal.Writer, address string, servers
 		case err != nil:
 			errOut.Say("%s: %v", s.Name, err)
 			failed++
-		case u != nil && registry.Compare(u.Newest, u.Pinned) > 0:
+		case u != nil && api.Compare(u.Newest, u.Pinned) > 0:
 			all = append(all, *u)
 		}
 	}
@@ -139,12 +139,12 @@ func newest(ctx context.Context, errOut *terminal.Writer, address string, s sche
 // released returns a package's name and version, and its newest release. newest is "" if the
 // version is not pinned.
 func released(ctx context.Context, p packages.Package) (name, version, newest string, err error) {
-	if p.Kind == registry.OCI {
-		version, newest, err = registry.NewestTag(ctx, p.Spec)
+	if p.Kind == api.OCI {
+		version, newest, err = api.NewestTag(ctx, p.Spec)
 		return strings.TrimSuffix(p.Spec, ":"+version), version, newest, err
 	}
 	name, version = p.Cut()
-	if p.Kind != registry.NPM && p.Kind != registry.PyPI || !release().MatchString(version) {
+	if p.Kind != api.NPM && p.Kind != api.PyPI || !release().MatchString(version) {
 		return "", "", "", nil
 	}
 	if newest, err = published(ctx, p.Kind, name); !release().MatchString(newest) {
@@ -155,12 +155,12 @@ func released(ctx context.Context, p packages.Package) (name, version, newest st
 
 // ofRegistry asks the registries for the newest version of an entry that was added from one.
 func ofRegistry(ctx context.Context, errOut *terminal.Writer, address string, s schema.Server) (*Upgrade, error) {
-	name, version, err := registry.CutVersion(s.Registry)
+	name, version, err := api.CutVersion(s.Registry)
 	if err != nil {
 		return nil, err
 	}
 	latest, err := find(ctx, errOut, address, name, "")
-	if err != nil || registry.Compare(latest.Version, version) <= 0 {
+	if err != nil || api.Compare(latest.Version, version) <= 0 {
 		return nil, err
 	}
 	u := &Upgrade{Server: s.Name, What: name, Pinned: version, Newest: latest.Version, Before: s.Args, Registry: name + "@" + latest.Version}
@@ -184,7 +184,7 @@ func published(ctx context.Context, kind, name string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	words := []string{"npm", "view", "--json", "--", name, "version"}
-	if kind == registry.PyPI {
+	if kind == api.PyPI {
 		words = []string{"pip", "index", "versions", "--disable-pip-version-check", "--", name}
 	}
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
@@ -196,7 +196,7 @@ func published(ctx context.Context, kind, name string) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("%s does not say the newest version of %s: %w", words[0], name, err)
 	}
-	if kind == registry.PyPI {
+	if kind == api.PyPI {
 		if m := printed().FindSubmatch(out); m != nil {
 			return string(m[1]), nil
 		}

@@ -1,5 +1,5 @@
 // Package adding has the verbs search and outdated, and the part of add that makes entries
-// for servers of a registry.
+// for servers of a api.
 package adding
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/internal/display"
-	"github.com/dynmcp/dynmcp/internal/registry"
 	"github.com/dynmcp/dynmcp/internal/regular"
+	"github.com/dynmcp/dynmcp/modules/registry/api"
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
@@ -36,13 +36,13 @@ registries are those of "registries" in your own config, or the official one. If
 registry cannot be reached, its last answer is shown, with its age. The exit status is 1
 if nothing was found.`,
 	Example: `  dynmcp search weather
-  dynmcp search issue tracker --registry https://registry.example.com --json`,
+  dynmcp search issue tracker --registry https://api.example.com --json`,
 	Args: func(_ *cobra.Command, args []string) error {
 		switch n := len(strings.Fields(strings.Join(args, " "))); {
 		case n == 0:
 			return hint.With(errors.New("no words given"), "dynmcp search weather")
-		case n > registry.MaxWords:
-			return hint.With(fmt.Errorf("there are %d words", n), "at most %d are searched for", registry.MaxWords)
+		case n > api.MaxWords:
+			return hint.With(fmt.Errorf("there are %d words", n), "at most %d are searched for", api.MaxWords)
 		}
 		return nil
 	},
@@ -67,7 +67,7 @@ func AddRegistryFlag(cmd *cobra.Command, address *string) {
 
 // clients returns clients of the registries: the one at address, or those of the user's config,
 // or the official one.
-func clients(address string) ([]*registry.Client, error) {
+func clients(address string) ([]*api.Client, error) {
 	addresses := []string{address}
 	if path := conf.FindUser(); address == "" && path != "" {
 		text, err := regular.Read(context.Background(), path, regular.Large)
@@ -80,15 +80,15 @@ func clients(address string) ([]*registry.Client, error) {
 	}
 	addresses = slices.DeleteFunc(addresses, func(a string) bool { return a == "" })
 	if len(addresses) == 0 {
-		addresses = []string{registry.Official}
+		addresses = []string{api.Official}
 	}
 	dir, err := conf.StateDir()
 	if err == nil {
 		dir = filepath.Join(dir, "registry")
 	}
-	var all []*registry.Client
+	var all []*api.Client
 	for _, a := range addresses {
-		c := &registry.Client{Address: a, Dir: dir}
+		c := &api.Client{Address: a, Dir: dir}
 		if err := c.Open(); err != nil {
 			return nil, err
 		}
@@ -109,7 +109,7 @@ func listed(path string, text []byte) (all []string, err error) {
 }
 
 // sayAge prints a warning if the client answered from its cache.
-func sayAge(errOut *terminal.Writer, c *registry.Client) {
+func sayAge(errOut *terminal.Writer, c *api.Client) {
 	if c.Why != nil {
 		errOut.Say("%s cannot be asked (%v); what it said %s ago is shown", c.Address, c.Why, age(c.Stale))
 	}
@@ -198,7 +198,7 @@ func search(ctx context.Context, out, errOut *terminal.Writer, address string, w
 
 // searchAll searches several registries. It fails only if all of them fail; otherwise errors are
 // printed to errOut.
-func searchAll(ctx context.Context, errOut *terminal.Writer, all []*registry.Client, words []string) ([]foundServer, error) {
+func searchAll(ctx context.Context, errOut *terminal.Writer, all []*api.Client, words []string) ([]foundServer, error) {
 	found := []foundServer{}
 	var errs []error
 	for _, c := range all {
@@ -226,7 +226,7 @@ func searchAll(ctx context.Context, errOut *terminal.Writer, all []*registry.Cli
 	return found, nil
 }
 
-func shown(s registry.Server) foundServer {
+func shown(s api.Server) foundServer {
 	f := foundServer{s.Name, s.Version, s.Title, s.Description, s.Status, s.Message, s.From, []foundWay{}}
 	for _, o := range s.Options(installed) {
 		way := foundWay{Via: o.Via, What: o.What, Missing: o.Missing}
@@ -246,7 +246,7 @@ func shown(s registry.Server) foundServer {
 func (f foundServer) write(out *terminal.Writer) {
 	out.Paint(terminal.Bold, f.Name)
 	out.Printf(" %s", f.Version)
-	if f.Status == registry.Deprecated {
+	if f.Status == api.Deprecated {
 		out.Paint(terminal.Yellow, " deprecated")
 		if f.Message != "" {
 			out.Printf(": %s", f.Message)

@@ -15,7 +15,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/internal/cli/secret"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
-	"github.com/dynmcp/dynmcp/internal/registry"
+	"github.com/dynmcp/dynmcp/modules/registry/api"
 )
 
 // A wizard asks questions on a terminal.
@@ -27,12 +27,12 @@ type wizard struct {
 
 // choose returns the option to add, from those of via if it is not empty: the only one that can be
 // run here, the one that is picked on the terminal, or else the first.
-func (w *wizard) choose(options []*registry.Option, via string) (*registry.Option, error) {
+func (w *wizard) choose(options []*api.Option, via string) (*api.Option, error) {
 	if via != "" {
-		options = slices.DeleteFunc(slices.Clone(options), func(o *registry.Option) bool { return o.Via != via })
+		options = slices.DeleteFunc(slices.Clone(options), func(o *api.Option) bool { return o.Via != via })
 	}
 	var lack []string
-	can := slices.DeleteFunc(slices.Clone(options), func(o *registry.Option) bool {
+	can := slices.DeleteFunc(slices.Clone(options), func(o *api.Option) bool {
 		if o.Missing != "" {
 			lack = append(lack, fmt.Sprintf("%s %s: %s", o.Via, o.What, o.Missing))
 		}
@@ -52,7 +52,7 @@ func (w *wizard) choose(options []*registry.Option, via string) (*registry.Optio
 }
 
 // pick asks which option to take. An empty line takes the first.
-func (w *wizard) pick(can []*registry.Option) (*registry.Option, error) {
+func (w *wizard) pick(can []*api.Option) (*api.Option, error) {
 	for i, o := range can {
 		w.errOut.Printf("%d  %s  %s\n", i+1, o.Via, o.What)
 	}
@@ -81,7 +81,7 @@ func (w *wizard) line(prompt string) (string, error) {
 }
 
 // askAll asks the unanswered questions. An empty line takes the default, or skips the question.
-func (w *wizard) askAll(questions []registry.Question, answers registry.Answers) error {
+func (w *wizard) askAll(questions []api.Question, answers api.Answers) error {
 	for _, q := range questions {
 		for len(answers[q.Name]) == 0 || q.Repeated {
 			answer, err := w.question(q, len(answers[q.Name]) > 0)
@@ -99,7 +99,7 @@ func (w *wizard) askAll(questions []registry.Question, answers registry.Answers)
 
 // question asks until the answer is valid. again means that a repeated question has an answer
 // already.
-func (w *wizard) question(q registry.Question, again bool) (string, error) {
+func (w *wizard) question(q api.Question, again bool) (string, error) {
 	prompt := q.Name
 	if q.Default != "" {
 		prompt += fmt.Sprintf(" [%s]", terminal.OneLine(q.Default))
@@ -129,7 +129,7 @@ func (w *wizard) question(q registry.Question, again bool) (string, error) {
 }
 
 // read reads an answer. Secrets are read without echo.
-func (w *wizard) read(q registry.Question, prompt string) (string, error) {
+func (w *wizard) read(q api.Question, prompt string) (string, error) {
 	in := cli.Terminal(w.cmd)
 	if !q.Secret || in == nil {
 		return w.line(prompt)

@@ -1,4 +1,4 @@
-package registry_test
+package api_test
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
-	"github.com/dynmcp/dynmcp/internal/registry"
+	"github.com/dynmcp/dynmcp/modules/registry/api"
 )
 
 func TestCompare(t *testing.T) {
@@ -14,13 +14,13 @@ func TestCompare(t *testing.T) {
 	all := strings.Fields(order)
 	for i, a := range all {
 		for j, b := range all {
-			if got := registry.Compare(a, b); (got < 0) != (i < j) || (got > 0) != (i > j) {
+			if got := api.Compare(a, b); (got < 0) != (i < j) || (got > 0) != (i > j) {
 				t.Errorf("%s, %s: got %d", a, b, got)
 			}
 		}
 	}
 	for _, same := range [][2]string{{"1.0", "1.0.0"}, {"v1.2.3", "1.2.3"}, {"1.0.0+a", "1.0.0+b"}, {"1.0.0-RC1", "1.0.0-rc.1"}} {
-		if registry.Compare(same[0], same[1]) != 0 {
+		if api.Compare(same[0], same[1]) != 0 {
 			t.Errorf("%s and %s differ", same[0], same[1])
 		}
 	}
@@ -41,7 +41,7 @@ func TestUpgrade(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := mcptest.ServeRegistry(t, serverJSON("io.example/x", "1.0.0", "X.", c.old), serverJSON("io.example/x", "1.1.0", "X.", c.now))
-			client := &registry.Client{Address: r.URL}
+			client := &api.Client{Address: r.URL}
 			old, err1 := client.Get(t.Context(), "io.example/x", "1.0.0")
 			now, err2 := client.Get(t.Context(), "io.example/x", "")
 			if err1 != nil || err2 != nil {

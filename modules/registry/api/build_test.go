@@ -1,4 +1,4 @@
-package registry_test
+package api_test
 
 import (
 	"encoding/json"
@@ -13,21 +13,21 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
-	"github.com/dynmcp/dynmcp/internal/registry"
+	"github.com/dynmcp/dynmcp/modules/registry/api"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
 func anyProgram(string) bool { return true }
 
 // options returns the ways to run a server whose server.json has these members.
-func options(t testing.TB, members ...string) []*registry.Option {
+func options(t testing.TB, members ...string) []*api.Option {
 	t.Helper()
 	return optionsOf(t, mcptest.ServeRegistry(t, serverJSON("io.example/thing", "1.2.0", "Does things.", members...)))
 }
 
-func optionsOf(t testing.TB, r *mcptest.Registry) []*registry.Option {
+func optionsOf(t testing.TB, r *mcptest.Registry) []*api.Option {
 	t.Helper()
-	s, err := (&registry.Client{Address: r.URL}).Get(t.Context(), "io.example/thing", "")
+	s, err := (&api.Client{Address: r.URL}).Get(t.Context(), "io.example/thing", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestEntries(t *testing.T) {
 	t.Setenv("USERPROFILE", home)
 	for name, c := range map[string]struct {
 		members string
-		answers registry.Answers
+		answers api.Answers
 		want    string // or a part of the error
 	}{
 		"npm":      {pkg("npm", "@example/server", "1.0.2", `"transport":{"type":"stdio"}`), nil, "npx -y @example/server@1.0.2"},
@@ -78,23 +78,23 @@ func TestEntries(t *testing.T) {
 		"oci base":   {pkg("oci", "mcp/files", "1.0.2", `"registryBaseUrl":"https://ghcr.io","runtimeHint":"podman"`), nil, "podman run -i --rm ghcr.io/mcp/files:1.0.2"},
 		"oci digest": {pkg("oci", "ghcr.io/a/b@sha256:"+strings.Repeat("ab", 32), "1.0.0"), nil, "docker run -i --rm ghcr.io/a/b@sha256:" + strings.Repeat("ab", 32)},
 		"oci variables": {pkg("oci", "a/b", "1.0.0", `"runtimeArguments":[{"type":"positional","value":"run"},{"type":"named","name":"-i"},{"type":"named","name":"-e","value":"TOKEN={token}","variables":{"token":{"isSecret":true}}},{"type":"named","name":"-e","value":"KIND=x"}],"environmentVariables":[{"name":"LEVEL","default":"info"}]`),
-			registry.Answers{"token": {"${T}"}}, "docker run -i --rm -e TOKEN -e KIND=x -e LEVEL a/b:1.0.0 LEVEL=info TOKEN=${T}"},
+			api.Answers{"token": {"${T}"}}, "docker run -i --rm -e TOKEN -e KIND=x -e LEVEL a/b:1.0.0 LEVEL=info TOKEN=${T}"},
 		"oci mounts": {pkg("oci", "a/b", "1.0.0", `"runtimeArguments":[{"type":"named","name":"--mount","value":"type=bind,src={source},dst={target}","isRequired":true,"isRepeated":true,"variables":{"source":{"format":"filepath","isRequired":true},"target":{"default":"/project"}}}],"packageArguments":[{"type":"positional","valueHint":"dir","value":"/project"}]`),
-			registry.Answers{"source": {"/a", "/b c"}}, "docker run -i --rm --mount=type=bind,src=/a,dst=/project --mount=type=bind,src=/b c,dst=/project a/b:1.0.0 /project"},
+			api.Answers{"source": {"/a", "/b c"}}, "docker run -i --rm --mount=type=bind,src=/a,dst=/project --mount=type=bind,src=/b c,dst=/project a/b:1.0.0 /project"},
 		"arguments": {pkg("npm", "s", "1.0.0", `"packageArguments":[{"type":"named","name":"--host","default":"localhost","isRequired":true},{"type":"named","name":"--port","format":"number"},{"type":"named","name":"-v"},{"type":"named","name":"-l","value":"{level}","variables":{"level":{"choices":["a","b"],"default":"a"}}},{"type":"positional","valueHint":"db","isRequired":true}]`),
-			registry.Answers{"port": {"80"}, "db": {"main db"}}, "npx -y s@1.0.0 --host=localhost --port=80 -v -l a main db"},
+			api.Answers{"port": {"80"}, "db": {"main db"}}, "npx -y s@1.0.0 --host=localhost --port=80 -v -l a main db"},
 		"optional":      {pkg("npm", "s", "1.0.0", `"packageArguments":[{"type":"named","name":"--port","format":"number"},{"type":"positional","valueHint":"x"}],"environmentVariables":[{"name":"A"},{"name":"URL","value":"https://{host}/","variables":{"host":{}}}]`), nil, "npx -y s@1.0.0"},
-		"repeated":      {pkg("npm", "s", "1.0.0", `"packageArguments":[{"type":"positional","valueHint":"dir","isRepeated":true,"isRequired":true,"format":"filepath"}]`), registry.Answers{"dir": {"/a", "~/b"}}, "npx -y s@1.0.0 /a " + filepath.Join(home, "b")},
-		"twice":         {pkg("npm", "s", "1.0.0", `"packageArguments":[{"type":"positional","valueHint":"x","isRequired":true}]`), registry.Answers{"x": {"a", "b"}}, "x takes one value"},
-		"templates":     {pkg("npm", "s", "1.0.0", `"environmentVariables":[{"name":"URL","value":"https://{host}:{port}/{other}","variables":{"host":{"isRequired":true},"port":{"value":"80"}}}]`), registry.Answers{"host": {"h"}}, "npx -y s@1.0.0 URL=https://h:80/{other}"},
-		"same variable": {pkg("npm", "s", "1.0.0", `"environmentVariables":[{"name":"A","value":"{x}{x}","variables":{"x":{"isRequired":true}}},{"name":"B","value":"{x}","variables":{"x":{"isRequired":true}}}]`), registry.Answers{"x": {"1"}, "B.x": {"2"}}, "npx -y s@1.0.0 A=11 B=2"},
-		"boolean":       {pkg("npm", "s", "1.0.0", `"packageArguments":[{"type":"named","name":"--fast","format":"boolean"}]`), registry.Answers{"fast": {"yes"}}, "npx -y s@1.0.0 --fast=true"},
+		"repeated":      {pkg("npm", "s", "1.0.0", `"packageArguments":[{"type":"positional","valueHint":"dir","isRepeated":true,"isRequired":true,"format":"filepath"}]`), api.Answers{"dir": {"/a", "~/b"}}, "npx -y s@1.0.0 /a " + filepath.Join(home, "b")},
+		"twice":         {pkg("npm", "s", "1.0.0", `"packageArguments":[{"type":"positional","valueHint":"x","isRequired":true}]`), api.Answers{"x": {"a", "b"}}, "x takes one value"},
+		"templates":     {pkg("npm", "s", "1.0.0", `"environmentVariables":[{"name":"URL","value":"https://{host}:{port}/{other}","variables":{"host":{"isRequired":true},"port":{"value":"80"}}}]`), api.Answers{"host": {"h"}}, "npx -y s@1.0.0 URL=https://h:80/{other}"},
+		"same variable": {pkg("npm", "s", "1.0.0", `"environmentVariables":[{"name":"A","value":"{x}{x}","variables":{"x":{"isRequired":true}}},{"name":"B","value":"{x}","variables":{"x":{"isRequired":true}}}]`), api.Answers{"x": {"1"}, "B.x": {"2"}}, "npx -y s@1.0.0 A=11 B=2"},
+		"boolean":       {pkg("npm", "s", "1.0.0", `"packageArguments":[{"type":"named","name":"--fast","format":"boolean"}]`), api.Answers{"fast": {"yes"}}, "npx -y s@1.0.0 --fast=true"},
 		"missing":       {pkg("npm", "s", "1.0.0", `"environmentVariables":[{"name":"A","isRequired":true},{"name":"B","value":"x{c}","isRequired":true,"variables":{"c":{}}}]`), nil, "it needs A, c"},
-		"wrong choice":  {pkg("npm", "s", "1.0.0", `"environmentVariables":[{"name":"A","choices":["x","y"]}]`), registry.Answers{"A": {"z"}}, "want one of x, y"},
-		"wrong number":  {pkg("npm", "s", "1.0.0", `"environmentVariables":[{"name":"A","format":"number"}]`), registry.Answers{"A": {"z"}}, "want a number"},
-		"not asked":     {pkg("npm", "s", "1.0.0"), registry.Answers{"A": {"z"}}, "it does not ask for A"},
+		"wrong choice":  {pkg("npm", "s", "1.0.0", `"environmentVariables":[{"name":"A","choices":["x","y"]}]`), api.Answers{"A": {"z"}}, "want one of x, y"},
+		"wrong number":  {pkg("npm", "s", "1.0.0", `"environmentVariables":[{"name":"A","format":"number"}]`), api.Answers{"A": {"z"}}, "want a number"},
+		"not asked":     {pkg("npm", "s", "1.0.0"), api.Answers{"A": {"z"}}, "it does not ask for A"},
 		"remote": {`"remotes":[{"type":"streamable-http","url":"https://{tenant}.example.com/mcp?key={key}","variables":{"tenant":{"choices":["eu","us"],"default":"eu"},"key":{"isSecret":true}},"headers":[{"name":"X-Key","value":"Bearer {token}","variables":{"token":{"isRequired":true}}},{"name":"X-Region","default":"a"},{"name":"X-None"}]}]`,
-			registry.Answers{"token": {"${T}"}, "key": {"${K}"}}, "streamable-http https://eu.example.com/mcp?key=${K} X-Key=Bearer ${T} X-Region=a"},
+			api.Answers{"token": {"${T}"}, "key": {"${K}"}}, "streamable-http https://eu.example.com/mcp?key=${K} X-Key=Bearer ${T} X-Region=a"},
 		"sse":             {`"remotes":[{"type":"sse","url":"https://example.com/sse"},{"type":"streamable-http","url":"https://example.com/mcp"}]`, nil, "streamable-http https://example.com/mcp"},
 		"address lacks":   {`"remotes":[{"type":"sse","url":"https://{tenant}.example.com/sse"}]`, nil, "it needs tenant"},
 		"references stay": {pkg("npm", "s", "1.0.0", `"environmentVariables":[{"name":"A","value":"$${x} ${cmd:touch /tmp/x} ${"}]`), nil, "npx -y s@1.0.0 A=$$${x} $${cmd:touch /tmp/x} ${"},
@@ -212,7 +212,7 @@ func TestHintsAreNotCommands(t *testing.T) {
 func TestOptionsSayWhatIsMissing(t *testing.T) {
 	r := mcptest.ServeRegistry(t, serverJSON("io.example/thing", "1.2.0", "Does things.",
 		`"packages":[{"registryType":"oci","identifier":"a/b:1","transport":{"type":"stdio"}},{"registryType":"npm","identifier":"x","version":"1.0.0","transport":{"type":"stdio"}}]`, `"remotes":[{"type":"sse","url":"https://x.example/"}]`))
-	s, err := (&registry.Client{Address: r.URL}).Get(t.Context(), "io.example/thing", "")
+	s, err := (&api.Client{Address: r.URL}).Get(t.Context(), "io.example/thing", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +247,7 @@ func TestArgumentsMeanThemselves(t *testing.T) {
 		})
 		version++
 		r.Publish(string(raw), "active", "")
-		s, err := (&registry.Client{Address: r.URL}).Get(t.Context(), "io.example/thing", "")
+		s, err := (&api.Client{Address: r.URL}).Get(t.Context(), "io.example/thing", "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -256,7 +256,7 @@ func TestArgumentsMeanThemselves(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		answers := registry.Answers{}
+		answers := api.Answers{}
 		for _, q := range questions {
 			answers[q.Name] = []string{answer}
 		}
@@ -316,7 +316,7 @@ func substitute(text string, values map[string]string) string {
 func TestMissingAnswersAreTyped(t *testing.T) {
 	o := options(t, pkg("npm", "x", "1.0.0", `"environmentVariables":[{"name":"API_KEY","isRequired":true,"description":"The\nkey\u001b[0m.","isSecret":true}]`))[0]
 	_, err := o.Build("x", nil)
-	lacks, ok := errors.AsType[*registry.MissingError](err)
+	lacks, ok := errors.AsType[*api.MissingError](err)
 	if !ok || len(lacks.Questions) != 1 || !lacks.Questions[0].Secret || strings.ContainsAny(lacks.Questions[0].Description, "\n\x1b") {
 		t.Errorf("got %v", err)
 	}

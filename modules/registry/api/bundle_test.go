@@ -1,4 +1,4 @@
-package registry_test
+package api_test
 
 import (
 	"archive/zip"
@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
-	"github.com/dynmcp/dynmcp/internal/registry"
+	"github.com/dynmcp/dynmcp/modules/registry/api"
 )
 
 type packed struct {
@@ -50,7 +50,7 @@ func manifestJSON(kind, command, args string, more ...string) packed {
 }
 
 // bundled returns the option of a server whose only package is this bundle.
-func bundled(t *testing.T, text []byte, sum string) *registry.Option {
+func bundled(t *testing.T, text []byte, sum string) *api.Option {
 	t.Helper()
 	r := mcptest.ServeRegistry(t)
 	r.Handle("/x.mcpb", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(text) })
@@ -77,7 +77,7 @@ func TestBundles(t *testing.T) {
 	if err := o.Unpack(t.Context(), dir, anyProgram); err != nil {
 		t.Fatal(err)
 	}
-	s, err := o.Build("x", registry.Answers{"key": {"${KEY}"}, "dirs": {"/a", "/b"}})
+	s, err := o.Build("x", api.Answers{"key": {"${KEY}"}, "dirs": {"/a", "/b"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package registry_test
+package api_test
 
 import (
 	"encoding/json"
@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
-	"github.com/dynmcp/dynmcp/internal/registry"
+	"github.com/dynmcp/dynmcp/modules/registry/api"
 )
 
 // A drawn is a random argument of a server.json, and the words that it must make.
@@ -80,7 +80,7 @@ func TestAnyArguments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := []any{}
 		want := []string{"-y", "x@1.0.0"}
-		answers, asked := registry.Answers{}, []string(nil)
+		answers, asked := api.Answers{}, []string(nil)
 		for i := range rapid.IntRange(0, 6).Draw(t, "arguments") {
 			d := draw(t, i)
 			all, want = append(all, d.json), append(want, d.words...)
@@ -100,13 +100,13 @@ func TestAnyArguments(t *testing.T) {
 			}},
 		})
 		r.Publish(string(raw), "active", "")
-		s, err := (&registry.Client{Address: r.URL}).Get(t.Context(), "io.example/any", "")
+		s, err := (&api.Client{Address: r.URL}).Get(t.Context(), "io.example/any", "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		o := s.Options(anyProgram)[0]
 		if _, err := o.Build("any", nil); len(asked) > 0 {
-			lacks, ok := errors.AsType[*registry.MissingError](err)
+			lacks, ok := errors.AsType[*api.MissingError](err)
 			if !ok || len(lacks.Questions) != len(asked) {
 				t.Fatalf("without answers: %v, want questions %v", err, asked)
 			}
@@ -183,7 +183,7 @@ func TestInvalidExamples(t *testing.T) {
 			}
 			r := mcptest.ServeRegistry(t)
 			r.Handle("/v0.1/servers/io.example/x/versions/latest", says(`{"server":%s}`, c.server))
-			s, err := (&registry.Client{Address: r.URL}).Get(t.Context(), "io.example/x", "")
+			s, err := (&api.Client{Address: r.URL}).Get(t.Context(), "io.example/x", "")
 			if err == nil {
 				o := s.Options(anyProgram)[0]
 				if err = errors.New(o.Missing); o.Missing == "" {

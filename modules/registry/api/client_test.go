@@ -1,4 +1,4 @@
-package registry_test
+package api_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
-	"github.com/dynmcp/dynmcp/internal/registry"
+	"github.com/dynmcp/dynmcp/modules/registry/api"
 )
 
 func TestMain(m *testing.M) { mcptest.Main(m) }
@@ -21,7 +21,7 @@ func serverJSON(name, version, description string, more ...string) string {
 	return fmt.Sprintf(`{"name":%q,"version":%q,"description":%q%s}`, name, version, description, strings.Join(append([]string{""}, more...), ","))
 }
 
-func names(servers []registry.Server) string {
+func names(servers []api.Server) string {
 	var all []string
 	for _, s := range servers {
 		all = append(all, s.Name+" "+s.Version+" "+s.Status)
@@ -39,7 +39,7 @@ func TestSearch(t *testing.T) {
 	)
 	r.Publish(serverJSON("io.example/old-weather", "0.9.0", "Weather by city."), "deprecated", "use\n\x1b[31mweather\u202e")
 	r.Publish(serverJSON("io.example/gone-weather", "0.9.0", "Weather by city."), "deleted", "")
-	c := &registry.Client{Address: r.URL + "/"}
+	c := &api.Client{Address: r.URL + "/"}
 	for words, want := range map[string]string{
 		"weather":        "io.example/sea-weather 2.0.0 active; io.example/weather 1.1.0 active; io.example/old-weather 0.9.0 deprecated",
 		"Weather CITY":   "io.example/weather 1.1.0 active; io.example/old-weather 0.9.0 deprecated",
@@ -51,7 +51,7 @@ func TestSearch(t *testing.T) {
 			t.Errorf("%s: got %s, %v", words, names(found), err)
 		}
 		for _, s := range found {
-			if s.Status == registry.Deprecated && strings.ContainsAny(s.Message, "\n\x1b\u202e") {
+			if s.Status == api.Deprecated && strings.ContainsAny(s.Message, "\n\x1b\u202e") {
 				t.Errorf("the message has control characters: %q", s.Message)
 			}
 		}
@@ -66,7 +66,7 @@ func TestPagesAreFollowed(t *testing.T) {
 	for i := range 250 {
 		r.Publish(serverJSON(fmt.Sprintf("io.example/many-%03d", i), "1.0.0", "One of many."), "active", "")
 	}
-	c := &registry.Client{Address: r.URL}
+	c := &api.Client{Address: r.URL}
 	if found, err := c.Search(t.Context(), []string{"many"}); err != nil || len(found) != 250 {
 		t.Errorf("got %d, %v", len(found), err)
 	}
@@ -79,14 +79,14 @@ func TestGet(t *testing.T) {
 	r := mcptest.ServeRegistry(t, serverJSON("io.example/a", "1.0.0+b.1", "A."), serverJSON("io.example/a", "2.0.0", "A."))
 	r.Publish(serverJSON("io.example/gone", "1.0.0", "Gone."), "deleted", "")
 	r.Handle("/v0.1/servers/io.example/told/versions/latest", says(deletedServer, serverJSON("io.example/told", "1.0.0", "Gone.")))
-	c := &registry.Client{Address: r.URL}
+	c := &api.Client{Address: r.URL}
 	for version, want := range map[string]string{"": "2.0.0", "2.0.0": "2.0.0", "1.0.0+b.1": "1.0.0+b.1"} {
 		if s, err := c.Get(t.Context(), "io.example/a", version); err != nil || s.Version != want || s.From != r.URL {
 			t.Errorf("%q: got %v, %v", version, s, err)
 		}
 	}
 	for _, which := range [][2]string{{"io.example/a", "3.0.0"}, {"io.example/b", ""}, {"io.example/gone", ""}, {"io.example/told", ""}} {
-		if s, err := c.Get(t.Context(), which[0], which[1]); !errors.Is(err, registry.ErrNotFound) {
+		if s, err := c.Get(t.Context(), which[0], which[1]); !errors.Is(err, api.ErrNotFound) {
 			t.Errorf("%v: got %v, %v", which, s, err)
 		}
 	}
@@ -97,9 +97,9 @@ func TestGet(t *testing.T) {
 func TestPagesAreKept(t *testing.T) {
 	r := mcptest.ServeRegistry(t, serverJSON("io.example/a", "1.0.0", "A."))
 	dir := filepath.Join(t.TempDir(), "kept")
-	get := func() (*registry.Client, string) {
+	get := func() (*api.Client, string) {
 		t.Helper()
-		c := &registry.Client{Address: r.URL, Dir: dir}
+		c := &api.Client{Address: r.URL, Dir: dir}
 		s, err := c.Get(t.Context(), "io.example/a", "")
 		if err != nil {
 			t.Fatal(err)
@@ -125,7 +125,7 @@ func TestPagesAreKept(t *testing.T) {
 	if c, version := get(); version != "1.1.0" || c.Why == nil || c.Stale <= 0 || c.Stale > time.Minute {
 		t.Errorf("got %s, %v, %v", version, c.Why, c.Stale)
 	}
-	if _, err := (&registry.Client{Address: r.URL, Dir: dir}).Get(t.Context(), "io.example/b", ""); err == nil {
+	if _, err := (&api.Client{Address: r.URL, Dir: dir}).Get(t.Context(), "io.example/b", ""); err == nil {
 		t.Error("a page that was never fetched is returned")
 	}
 	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
@@ -134,7 +134,7 @@ func TestPagesAreKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := (&registry.Client{Address: r.URL, Dir: dir}).Get(t.Context(), "io.example/a", ""); err == nil {
+	if _, err := (&api.Client{Address: r.URL, Dir: dir}).Get(t.Context(), "io.example/a", ""); err == nil {
 		t.Error("a broken file is used")
 	}
 }
@@ -149,7 +149,7 @@ func TestPagesWithoutValidators(t *testing.T) {
 	})
 	dir := t.TempDir()
 	for range 2 {
-		if found, err := (&registry.Client{Address: r.URL, Dir: dir}).Search(t.Context(), []string{"a"}); err != nil || len(found) != 1 {
+		if found, err := (&api.Client{Address: r.URL, Dir: dir}).Search(t.Context(), []string{"a"}); err != nil || len(found) != 1 {
 			t.Fatal(found, err)
 		}
 	}
@@ -173,9 +173,9 @@ func TestHostileRegistries(t *testing.T) {
 		"a huge page":    {flood, "more than 8388608 bytes"},
 		"a huge server":  {says(`{"server":{"name":%q}}`, strings.Repeat("x", 2<<20)), "it has 2097"},
 		"a loop":         {func(w http.ResponseWriter, req *http.Request) { http.Redirect(w, req, req.URL.Path, http.StatusFound) }, "too many redirects"},
-		"to plain http":  {redirect("http://registry.example/x"), "http://registry.example is not https"},
+		"to plain http":  {redirect("http://api.example/x"), "http://api.example is not https"},
 		"to a file":      {redirect("file:///etc/passwd"), "names no host"},
-		"to a user":      {redirect("https://user:secret@registry.example/"), "there is a user in the address"},
+		"to a user":      {redirect("https://user:secret@api.example/"), "there is a user in the address"},
 		"a text of 9 kB": {says(`{"server":%s}`, serverJSON("io.example/a", "1.0.0", "A.", `"packages":[{"identifier":"`+strings.Repeat("x", 9000)+`"}]`)), "a text of 9000 bytes"},
 		"a NUL":          {says(`{"server":%s}`, serverJSON("io.example/a", "1.0.0", "A.", `"packages":[{"identifier":"a\u0000b"}]`)), "a NUL byte"},
 		"many packages":  {says(`{"server":%s}`, serverJSON("io.example/a", "1.0.0", "A.", `"packages":[{}`+strings.Repeat(",{}", 64)+`]`)), "a list of more than 64"},
@@ -188,16 +188,16 @@ func TestHostileRegistries(t *testing.T) {
 			if name == "silence" {
 				ctx = ended
 			}
-			if s, err := (&registry.Client{Address: r.URL, Dir: t.TempDir()}).Get(ctx, "io.example/a", ""); err == nil || !strings.Contains(err.Error(), c.want) {
+			if s, err := (&api.Client{Address: r.URL, Dir: t.TempDir()}).Get(ctx, "io.example/a", ""); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, %v, want %q", s, err, c.want)
 			}
 		})
 	}
 	for address, want := range map[string]string{
-		"http://registry.example": "is not https", "file:///etc": "names no host", "https://u:p@registry.example": "there is a user",
+		"http://api.example": "is not https", "file:///etc": "names no host", "https://u:p@api.example": "there is a user",
 		"gopher://x": "is not https", "-x": "names no host", "": "names no host",
 	} {
-		if _, err := (&registry.Client{Address: address}).Search(t.Context(), []string{"x"}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := (&api.Client{Address: address}).Search(t.Context(), []string{"x"}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", address, err)
 		}
 	}
@@ -237,7 +237,7 @@ func TestMalformedServersAreLeftOut(t *testing.T) {
 		all = append(all, fmt.Sprintf(`{"server":%s}`, s))
 	}
 	r.Handle("/v0.1/servers", says(`{"servers":[%s],"metadata":{"nextCursor":"again"}}`, strings.Join(all, ",")))
-	found, err := (&registry.Client{Address: r.URL}).Search(t.Context(), []string{"io.example"})
+	found, err := (&api.Client{Address: r.URL}).Search(t.Context(), []string{"io.example"})
 	if err != nil || names(found) != "io.example/good 1.0.0 active" {
 		t.Errorf("got %s, %v", names(found), err)
 	}
@@ -245,12 +245,12 @@ func TestMalformedServersAreLeftOut(t *testing.T) {
 
 func TestCutVersion(t *testing.T) {
 	for text, want := range map[string]string{"io.github.user/server": "io.github.user/server ", "a/b@1.0.0-x+y": "a/b 1.0.0-x+y"} {
-		if name, version, err := registry.CutVersion(text); err != nil || name+" "+version != want {
+		if name, version, err := api.CutVersion(text); err != nil || name+" "+version != want {
 			t.Errorf("%s: got %s %s, %v", text, name, version, err)
 		}
 	}
 	for _, text := range []string{"a", "a/b@", "a/b@--x", "/b", "a/", "-a/b", "a/../b", "a/b@1 2", "a/b/c", "../b", "a/b@1@2"} {
-		if name, version, err := registry.CutVersion(text); err == nil {
+		if name, version, err := api.CutVersion(text); err == nil {
 			t.Errorf("%s: got %s %s", text, name, version)
 		}
 	}

@@ -1,4 +1,4 @@
-package registry_test
+package api_test
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dynmcp/dynmcp/internal/registry"
+	"github.com/dynmcp/dynmcp/modules/registry/api"
 )
 
 // serveImages serves a registry of images with anonymous tokens and two pages of tags.
@@ -40,17 +40,17 @@ func serveImages(t *testing.T, tags ...string) (host string) {
 func TestNewestTag(t *testing.T) {
 	host := serveImages(t, "1.2.0", "1.10.0", "1.11.0-rc1", "latest", "1.12.0-alpine", "v1.3.0", "2", "1.9.9", "1.2.0-alpine")
 	for pinned, want := range map[string]string{"1.2.0": "1.10.0", "1.2.0-alpine": "1.12.0-alpine", "v1.0.0": "v1.3.0", "1": "2", "1.10.0": "1.10.0", "latest": ""} {
-		if _, got, err := registry.NewestTag(t.Context(), host+"/a/b:"+pinned); got != want || err != nil {
+		if _, got, err := api.NewestTag(t.Context(), host+"/a/b:"+pinned); got != want || err != nil {
 			t.Errorf("%s: got %q, %v, want %q", pinned, got, err, want)
 		}
 	}
 	for ref, want := range map[string]string{host + "/a/other:1": "answers 404", "127.0.0.1:1/a/b:1": "refused"} {
-		if _, _, err := registry.NewestTag(t.Context(), ref); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := api.NewestTag(t.Context(), ref); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", ref, err)
 		}
 	}
 	digest := host + "/a/b@sha256:" + strings.Repeat("0", 64)
-	if _, got, err := registry.NewestTag(t.Context(), digest); got != "" || err != nil {
+	if _, got, err := api.NewestTag(t.Context(), digest); got != "" || err != nil {
 		t.Errorf("a digest: %q, %v", got, err)
 	}
 }

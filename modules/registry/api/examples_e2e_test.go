@@ -1,6 +1,6 @@
 //go:build e2e
 
-package registry_test
+package api_test
 
 import (
 	"encoding/json"
@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
-	"github.com/dynmcp/dynmcp/internal/registry"
+	"github.com/dynmcp/dynmcp/modules/registry/api"
 )
 
 // A published example that is broken anywhere runs nothing but the runners of packages.
@@ -24,7 +24,7 @@ func TestBrokenExamples(t *testing.T) {
 	r := mcptest.ServeRegistry(t)
 	var now []byte
 	r.Handle("/v0.1/servers/io.example/x/versions/latest", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, `{"server":%s}`, now) })
-	c := &registry.Client{Address: r.URL}
+	c := &api.Client{Address: r.URL}
 	refused, ran := 0, 0
 	for _, text := range texts {
 		if err := mcptest.CheckServerJSON(text); err != nil {

@@ -1,4 +1,4 @@
-// Package registry queries registries of MCP servers (API v0.1 of modelcontextprotocol/registry)
+// Package api queries registries of MCP servers (API v0.1 of modelcontextprotocol/registry)
 // and makes entries of a config from their answers.
 //
 // A Client fetches pages and caches them (client.go, cache.go, http.go). A page has Servers: the
@@ -9,4 +9,4 @@
 // A registry is not trusted. Its texts are never expanded or read by a shell, only listed flags
 // may come before the name of a package (runner.go), and only the entry that is shown to a
 // person runs.
-package registry
+package api
