@@ -15,7 +15,7 @@ import (
 
 //go:generate go run . ../..
 
-const lineChars = 150 // docs_test.go allows 160
+const lineChars = 150 // internal/house allows 160
 
 const head = `# Packages
 

@@ -1,4 +1,4 @@
-package dynmcp
+package house
 
 import (
 	"io/fs"

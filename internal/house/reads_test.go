@@ -1,4 +1,4 @@
-package dynmcp
+package house
 
 import (
 	"go/ast"
@@ -48,7 +48,7 @@ var mayOpen = map[string]string{
 	"internal/sandbox/remove.go removeFiles":                  "a directory that is being removed",
 	"internal/sandbox/trace_linux.go call":                    "the memory of a process, below /proc",
 	"internal/wire/pipe_linux.go a variable":                  "below /proc",
-	"modules/registry/api/bundle.go unpackInto":                  "a directory that was just made, which no path leaves",
+	"modules/registry/api/bundle.go unpackInto":               "a directory that was just made, which no path leaves",
 	"internal/recording/write.go open":                        "creates a file with a name of its own",
 	"internal/activity/files.go open":                         "creates a file with a name of its own, and appends to it",
 	"aggregator/internal/viewtest/viewtest.go Golden":         "runs in tests",
@@ -58,8 +58,8 @@ var mayOpen = map[string]string{
 	"internal/cli/localhttp/system_windows.go writePrivately": "created by this call",
 	"transports/oauth/files.go lockFile":                      "a lock, opened for reading and writing",
 	"internal/cli/editfile/editfile.go Lock":                  "a lock, opened for reading and writing",
-	"internal/cli/crash/crash.go begin":                "creates a file with a name of its own",
-	"internal/cli/crash/crash.go atEnd":                "appends to that file",
+	"internal/cli/crash/crash.go begin":                       "creates a file with a name of its own",
+	"internal/cli/crash/crash.go atEnd":                       "appends to that file",
 	"modules/verify/ear.go relay":                             "creates a file in a directory of its own",
 }
 

@@ -1,5 +1,5 @@
-// Package dynmcp holds no code: this test keeps the direction of imports.
-package dynmcp
+// This file keeps the direction of imports.
+package house
 
 import (
 	"encoding/json"
