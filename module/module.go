@@ -8,6 +8,7 @@ package module
 import (
 	"context"
 	"log/slog"
+	"net/http"
 
 	"github.com/spf13/cobra"
 
@@ -56,6 +57,9 @@ type Run struct {
 	Config *schema.Config // later ones come with Follow
 	Log    *slog.Logger   // never nil
 	Hosts  bool           // hosts are served; otherwise a verb of the command line asks
+	Shared bool           // by the verb serve, which serves many hosts
+	// Replica is the name of this replica, "" without a cluster.
+	Replica string
 }
 
 // A Part is what a module does in a run: it hears the events. End ends what it began.
@@ -63,6 +67,27 @@ type Part interface {
 	event.Observer
 	// Follow changes to the settings of another config. After an error they are unchanged.
 	Follow(*schema.Config) error
+}
+
+// A State is a run as it is now.
+type State interface {
+	Upstreams() []event.Server
+	Sessions() []event.Session
+	Failures() []event.Failure
+	Memory() (bytes, limit int64)
+}
+
+// A WebPart is a Part that serves what a run that many hosts share does.
+type WebPart interface {
+	Part
+	// Watch is called once, before hosts are served.
+	Watch(State)
+	// Hear makes it hear the messages of hosts, too, for the page; it is called at most once.
+	Hear(*event.Tap)
+	// Page returns the paths that it serves beside the debug page, whose requests are authorized.
+	Page() map[string]http.Handler
+	// Metrics serves /metrics of the gateway.
+	Metrics() http.Handler
 }
 
 type contextKey struct{}

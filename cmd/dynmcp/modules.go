@@ -8,6 +8,7 @@ import (
 	"github.com/dynmcp/dynmcp/modules/cluster"
 	"github.com/dynmcp/dynmcp/modules/hosts"
 	"github.com/dynmcp/dynmcp/modules/messages"
+	"github.com/dynmcp/dynmcp/modules/metrics"
 	"github.com/dynmcp/dynmcp/modules/pins"
 	"github.com/dynmcp/dynmcp/modules/registry"
 	"github.com/dynmcp/dynmcp/modules/scripts"
@@ -21,6 +22,7 @@ var modules = []module.Module{
 	cluster.Module,
 	hosts.Module,
 	messages.Module,
+	metrics.Module,
 	pins.Module,
 	registry.Module,
 	scripts.Module,

@@ -19,6 +19,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/runs"
 	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
 	"github.com/dynmcp/dynmcp/internal/event"
+	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
@@ -27,6 +28,7 @@ import (
 type Flags struct {
 	Strict  bool
 	Shared  bool              // several hosts share the run
+	Replica string            // the name of this replica, "" without a cluster
 	Server  *localhttp.Server // of the run; nil for one without a name
 	Listens []string          // addresses of the run's HTTP servers
 	watch   bool
@@ -58,9 +60,9 @@ func UntilSignal(parent context.Context, hangup bool) (ctx context.Context, stop
 	return ctx, stop
 }
 
-// Serve calls serve with an aggregator for the config and the modules of ctx, and reloads the config when it changes. When
+// Serve calls serve with an aggregator for the config, and the parts of the modules of ctx, and reloads the config when it changes. When
 // Serve returns, everything that the aggregator started has ended.
-func Serve(ctx context.Context, cfg *schema.Config, from *conf.Flags, flags Flags, opts aggregator.Options, serve func(*aggregator.Aggregator) error) error {
+func Serve(ctx context.Context, cfg *schema.Config, from *conf.Flags, flags Flags, opts aggregator.Options, serve func(*aggregator.Aggregator, selfhost.Parts) error) error {
 	log := opts.Logger
 	for _, warning := range cfg.Warnings {
 		log.Warn(warning)
@@ -74,7 +76,7 @@ func Serve(ctx context.Context, cfg *schema.Config, from *conf.Flags, flags Flag
 	if opts.Tap == nil {
 		opts.Tap = &event.Tap{}
 	}
-	agg, parts, err := selfhost.NewAggregator(ctx, cfg, opts, true)
+	agg, parts, err := selfhost.NewAggregator(ctx, cfg, opts, module.Run{Hosts: true, Shared: flags.Shared, Replica: flags.Replica})
 	if err != nil {
 		return err
 	}
@@ -106,7 +108,7 @@ func Serve(ctx context.Context, cfg *schema.Config, from *conf.Flags, flags Flag
 		defer server.Close()
 		server.Start(control.Handler())
 	}
-	return serve(agg)
+	return serve(agg, parts)
 }
 
 // checkCommands logs servers that are off and commands that are missing. It returns an error for a

@@ -13,14 +13,16 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/login"
 	"github.com/dynmcp/dynmcp/internal/selfloop"
+	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
 // NewAggregator is aggregator.New with the options of this program. It fails if a run above serves
 // the config already, and tells the config's servers about this run; see package selfloop. Of
 // opts.Launcher it takes the Loop of a Launcher. parts are
-// what the modules of ctx do in the run. hosts reports whether it serves hosts, rather than a verb.
-func NewAggregator(ctx context.Context, cfg *schema.Config, opts aggregator.Options, hosts bool) (agg *aggregator.Aggregator, parts Parts, err error) {
+// what the modules of ctx do in the run. run says for whom it is; its Config and Log
+// are set here.
+func NewAggregator(ctx context.Context, cfg *schema.Config, opts aggregator.Options, run module.Run) (agg *aggregator.Aggregator, parts Parts, err error) {
 	name := cfg.Path
 	if cfg.SingleWrap {
 		name = "dynmcp -- " + strings.Join(append([]string{cfg.Servers[0].Command}, cfg.Servers[0].Args...), " ")
@@ -38,7 +40,8 @@ func NewAggregator(ctx context.Context, cfg *schema.Config, opts aggregator.Opti
 		opts.Logins = login.Of(login.Store, opts.Logger)
 	}
 	opts.StoreDir, opts.Definitions = conf.CatalogDir(), conf.DefinitionsDir()
-	if parts, err = startParts(ctx, cfg, opts.Logger, hosts); err != nil {
+	run.Config, run.Log = cfg, opts.Logger
+	if parts, err = startParts(ctx, run); err != nil {
 		return nil, nil, err
 	}
 	opts.Observe = append(opts.Observe, parts.observers()...)

@@ -16,22 +16,22 @@ import (
 type Parts []*part
 
 // startParts begins what the modules of ctx do in a run. The end of a Part is an event.
-func startParts(ctx context.Context, cfg *schema.Config, log *slog.Logger, hosts bool) (Parts, error) {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
+func startParts(ctx context.Context, run module.Run) (Parts, error) {
+	if run.Log == nil {
+		run.Log = slog.New(slog.DiscardHandler)
 	}
 	var all Parts
 	for _, m := range module.Of(ctx) {
 		if m.Start == nil {
 			continue
 		}
-		p, err := m.Start(module.Run{Config: cfg, Log: log, Hosts: hosts})
+		p, err := m.Start(run)
 		if err != nil {
 			all.end()
 			return nil, err
 		}
 		if p != nil {
-			all = append(all, &part{Part: p, name: m.Name, log: log})
+			all = append(all, &part{Part: p, name: m.Name, log: run.Log})
 		}
 	}
 	return all, nil
@@ -43,6 +43,16 @@ func (all Parts) Follow(cfg *schema.Config) (err error) {
 		err = errors.Join(err, p.Follow(cfg))
 	}
 	return err
+}
+
+// Web returns the part that serves what the run does, nil if no module has one.
+func (all Parts) Web() module.WebPart {
+	for _, p := range all {
+		if web, ok := p.Part.(module.WebPart); ok {
+			return web
+		}
+	}
+	return nil
 }
 
 func (all Parts) observers() (observers event.Observers) {

@@ -19,6 +19,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/upstream"
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
@@ -91,7 +92,7 @@ func Serve(ctx context.Context, cfg *schema.Config, options aggregator.Options) 
 	h := &Host{cfg: cfg, served: make(chan struct{})}
 	options.Observe = append(options.Observe, &h.answers)
 	var err error
-	if h.agg, _, err = NewAggregator(ctx, cfg, options, false); err != nil {
+	if h.agg, _, err = NewAggregator(ctx, cfg, options, module.Run{}); err != nil {
 		return nil, nil, err
 	}
 	near, far := net.Pipe()

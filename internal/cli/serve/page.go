@@ -9,51 +9,32 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator"
-	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/internal/cli/ui"
 	"github.com/dynmcp/dynmcp/internal/event"
-	"github.com/dynmcp/dynmcp/internal/monitor"
+	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/gateway"
 )
 
-// A pageListener serves the debug page, if it has an address. It collects the metrics of the run,
-// and sends traces if the environment requests them.
+// A pageListener serves the debug page, if it has an address.
 type pageListener struct {
-	*monitor.Monitor
-	address string          // "" disables the page
-	token   string          // required token, "" for none
-	ui      string          // the config's gateway.ui: the mode of the page
-	tracer  *monitor.Tracer // nil if unset
+	address string         // "" disables the page
+	token   string         // required token, "" for none
+	ui      string         // the config's gateway.ui: the mode of the page
+	web     module.WebPart // set before serve; nil without a module that has one
 	log     *slog.Logger
 
-	ln net.Listener // nil before open and without an address
-}
-
-// newPage returns the debug page. uiMode is the config's gateway.ui, replica the name of this
-// replica, "" without a cluster.
-func newPage(address, token, uiMode, replica string, log *slog.Logger) *pageListener {
-	p := &pageListener{address: address, token: token, ui: uiMode, log: log}
-	options := monitor.MonitorOptions{Version: cli.Version, Replica: replica, Redact: cli.Redacted}
-	var err error
-	if p.tracer, err = monitor.NewTracer(cli.Version, replica); err != nil {
-		log.Warn("no traces are sent", "err", err)
-	}
-	if p.tracer != nil {
-		options.Trace = p.tracer.Call
-	}
-	p.Monitor = monitor.New(options)
-	return p
+	tap *event.Tap
+	ln  net.Listener // nil before open and without an address
 }
 
 func (p *pageListener) open(_ context.Context, options *aggregator.Options) (err error) {
-	options.Observe = append(options.Observe, p.Monitor)
 	if p.address == "" {
 		return nil
 	}
-	options.Tap = &event.Tap{}
-	p.Follow(options.Tap)
+	p.tap = &event.Tap{}
+	options.Tap = p.tap
 	p.ln, err = gateway.Listen(p.address, false, false, gateway.Connections(0))
 	if _, public := errors.AsType[*gateway.PublicError](err); public {
 		return hint.With(err, "the page shows what hosts and servers say: use 127.0.0.1, and from elsewhere a tunnel")
@@ -64,6 +45,9 @@ func (p *pageListener) open(_ context.Context, options *aggregator.Options) (err
 func (p *pageListener) serve(ctx context.Context, _ *aggregator.Aggregator) error {
 	if p.ln == nil {
 		return nil
+	}
+	if p.web != nil {
+		p.web.Hear(p.tap)
 	}
 	server := &http.Server{
 		Handler:           gateway.Local(p.token, p.handler()),
@@ -89,9 +73,11 @@ func (p *pageListener) handler() http.Handler {
 		mode = schema.UIOff
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/", ui.Gateway(mode))
-	for _, path := range []string{"/debug/state", "/debug/stream", "/metrics"} {
-		mux.Handle(path, p.Handler())
+	mux.Handle("/", ui.Gateway(mode, p.web != nil))
+	if p.web != nil {
+		for path, handler := range p.web.Page() {
+			mux.Handle(path, handler)
+		}
 	}
 	return mux
 }
@@ -99,12 +85,5 @@ func (p *pageListener) handler() http.Handler {
 func (p *pageListener) close() {
 	if p.ln != nil {
 		_ = p.ln.Close()
-	}
-	p.Close()
-	if p.tracer == nil {
-		return
-	}
-	if err := p.tracer.Close(); err != nil {
-		p.log.Warn("the last traces were not sent", "err", err)
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/process"
 	"github.com/dynmcp/dynmcp/internal/cli/replica"
 	"github.com/dynmcp/dynmcp/internal/cli/run"
+	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
 	"github.com/dynmcp/dynmcp/internal/cli/sharing"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -102,7 +103,7 @@ func (flags *serveFlags) run(ctx context.Context, from *conf.Flags, level string
 	if err != nil {
 		return err
 	}
-	from.Strict, flags.Shared = flags.Strict, true
+	from.Strict, flags.Shared, flags.Replica = flags.Strict, true, flags.replica.Name()
 	ctx, stop := run.UntilSignal(ctx, false)
 	defer stop()
 	s := &server{flags: flags, from: from, log: log}
@@ -119,8 +120,14 @@ func (flags *serveFlags) run(ctx context.Context, from *conf.Flags, level string
 	case err != nil:
 		return err
 	}
-	return run.Serve(ctx, s.cfg, from, flags.Flags, s.options, func(agg *aggregator.Aggregator) error {
-		s.page.Watch(agg.Status())
+	return run.Serve(ctx, s.cfg, from, flags.Flags, s.options, func(agg *aggregator.Aggregator, parts selfhost.Parts) error {
+		if web := parts.Web(); web != nil {
+			web.Watch(agg.Status())
+			s.page.web = web
+			if s.web != nil {
+				s.web.metrics = web.Metrics()
+			}
+		}
 		group, ctx := errgroup.WithContext(ctx)
 		for _, l := range s.listeners {
 			group.Go(func() error { return l.serve(ctx, agg) })
@@ -151,7 +158,8 @@ type server struct {
 
 	// Set by open.
 	page      *pageListener
-	listeners []listener // page is one of them
+	web       *httpListener // nil without an address
+	listeners []listener    // page is one of them
 	options   aggregator.Options
 }
 
@@ -186,13 +194,13 @@ func (s *server) open(ctx context.Context) error {
 		return hint.With(errors.New("serve needs to be told where it is reached"), "dynmcp serve --http 127.0.0.1:8080, or --socket PATH; without a verb dynmcp serves one host on stdin and stdout")
 	}
 	gateway := s.cfg.Gateway
-	s.page = newPage(cmp.Or(s.flags.debug, gateway.DebugListen), cmp.Or(s.flags.token, gateway.Token), gateway.UI, s.flags.replica.Name(), s.log)
+	s.page = &pageListener{address: cmp.Or(s.flags.debug, gateway.DebugListen), token: cmp.Or(s.flags.token, gateway.Token), ui: gateway.UI, log: s.log}
 	s.listeners = []listener{s.page}
 	if s.flags.socket != "" {
 		s.listeners = append(s.listeners, &socketListener{flags: s.flags, log: s.log})
 	}
 	if web.address != "" {
-		web.metrics = s.page.Metrics()
+		s.web = web
 		s.listeners = append(s.listeners, web)
 	}
 	s.options.Logger = s.log

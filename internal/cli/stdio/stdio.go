@@ -16,6 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/entries"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/internal/cli/run"
+	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/schema"
@@ -89,7 +90,7 @@ func (f *Flags) Serve(cmd *cobra.Command, args []string, messages *event.Tap) er
 	}
 	ctx, stop := run.UntilSignal(cmd.Context(), cfg.SingleWrap)
 	defer stop()
-	return run.Serve(ctx, cfg, &f.from, f.Flags, aggregator.Options{Logger: log, Tap: messages}, func(agg *aggregator.Aggregator) error {
+	return run.Serve(ctx, cfg, &f.from, f.Flags, aggregator.Options{Logger: log, Tap: messages}, func(agg *aggregator.Aggregator, _ selfhost.Parts) error {
 		if screen := terminal.New(os.Stderr); screen.Interactive && term.IsTerminal(int(os.Stdin.Fd())) {
 			screen.Say("dynmcp waits for an MCP host on stdin: put it into a host's config (dynmcp install), which then starts it. " +
 				"For people there are dynmcp ls, dynmcp test and dynmcp --help. Ctrl-D ends it.")

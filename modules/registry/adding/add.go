@@ -32,7 +32,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// Adding holds the flags of add for servers of a api.
+// Adding holds the flags of add for servers of a registry.
 type Adding struct {
 	Registry, Via, As string
 	Set               []string // answers, NAME=VALUE

@@ -1,5 +1,5 @@
 // Package adding has the verbs search and outdated, and the part of add that makes entries
-// for servers of a api.
+// for servers of a registry.
 package adding
 
 import (
@@ -36,7 +36,7 @@ registries are those of "registries" in your own config, or the official one. If
 registry cannot be reached, its last answer is shown, with its age. The exit status is 1
 if nothing was found.`,
 	Example: `  dynmcp search weather
-  dynmcp search issue tracker --registry https://api.example.com --json`,
+  dynmcp search issue tracker --registry https://registry.example.com --json`,
 	Args: func(_ *cobra.Command, args []string) error {
 		switch n := len(strings.Fields(strings.Join(args, " "))); {
 		case n == 0:

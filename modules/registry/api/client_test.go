@@ -173,9 +173,9 @@ func TestHostileRegistries(t *testing.T) {
 		"a huge page":    {flood, "more than 8388608 bytes"},
 		"a huge server":  {says(`{"server":{"name":%q}}`, strings.Repeat("x", 2<<20)), "it has 2097"},
 		"a loop":         {func(w http.ResponseWriter, req *http.Request) { http.Redirect(w, req, req.URL.Path, http.StatusFound) }, "too many redirects"},
-		"to plain http":  {redirect("http://api.example/x"), "http://api.example is not https"},
+		"to plain http":  {redirect("http://registry.example/x"), "http://registry.example is not https"},
 		"to a file":      {redirect("file:///etc/passwd"), "names no host"},
-		"to a user":      {redirect("https://user:secret@api.example/"), "there is a user in the address"},
+		"to a user":      {redirect("https://user:secret@registry.example/"), "there is a user in the address"},
 		"a text of 9 kB": {says(`{"server":%s}`, serverJSON("io.example/a", "1.0.0", "A.", `"packages":[{"identifier":"`+strings.Repeat("x", 9000)+`"}]`)), "a text of 9000 bytes"},
 		"a NUL":          {says(`{"server":%s}`, serverJSON("io.example/a", "1.0.0", "A.", `"packages":[{"identifier":"a\u0000b"}]`)), "a NUL byte"},
 		"many packages":  {says(`{"server":%s}`, serverJSON("io.example/a", "1.0.0", "A.", `"packages":[{}`+strings.Repeat(",{}", 64)+`]`)), "a list of more than 64"},
@@ -194,7 +194,7 @@ func TestHostileRegistries(t *testing.T) {
 		})
 	}
 	for address, want := range map[string]string{
-		"http://api.example": "is not https", "file:///etc": "names no host", "https://u:p@api.example": "there is a user",
+		"http://registry.example": "is not https", "file:///etc": "names no host", "https://u:p@registry.example": "there is a user",
 		"gopher://x": "is not https", "-x": "names no host", "": "names no host",
 	} {
 		if _, err := (&api.Client{Address: address}).Search(t.Context(), []string{"x"}); err == nil || !strings.Contains(err.Error(), want) {

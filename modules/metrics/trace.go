@@ -1,4 +1,4 @@
-package monitor
+package metrics
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
@@ -28,17 +29,18 @@ import (
 // exporter imports gRPC and protocol buffers, which would cost every start of dynmcp 2 ms and
 // 7 MB.
 
-// A Tracer makes a span of each call.
-type Tracer struct {
+// A tracer makes a span of each call.
+type tracer struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
+	log      *slog.Logger
 }
 
-// NewTracer returns a tracer if OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
+// newTracer returns a tracer if OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
 // is set, unless OTEL_SDK_DISABLED is true or OTEL_TRACES_EXPORTER is none. Otherwise it returns
 // nil. It is an error if a variable is invalid. replica is the name of this replica, "" without a
 // cluster.
-func NewTracer(version, replica string) (*Tracer, error) {
+func newTracer(version, replica string, log *slog.Logger) (*tracer, error) {
 	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return nil, nil
 	}
@@ -56,19 +58,21 @@ func NewTracer(version, replica string) (*Tracer, error) {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
 	p := sdktrace.NewTracerProvider(sdktrace.WithBatcher(e), sdktrace.WithResource(about))
-	return &Tracer{p, p.Tracer("dynmcp")}, nil
+	return &tracer{p, p.Tracer("dynmcp"), log}, nil
 }
 
 // Close sends the remaining spans, for five seconds at most.
-func (t *Tracer) Close() error {
+func (t *tracer) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	return t.provider.Shutdown(ctx)
+	if err := t.provider.Shutdown(ctx); err != nil {
+		t.log.Warn("the last traces were not sent", "err", err)
+	}
 }
 
 // Call makes the span of a call that has ended, as a child of the host's span. Names are those of
 // OpenTelemetry's semantic conventions for MCP.
-func (t *Tracer) Call(end event.Call) {
+func (t *tracer) Call(end event.Call) {
 	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{"traceparent": end.TraceParent})
 	name := end.Method
 	attributes := []attribute.KeyValue{

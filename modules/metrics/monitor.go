@@ -1,6 +1,6 @@
-// Package monitor shows the activity of a run that serves many hosts, as a live page, as
+// Package metrics shows the activity of a run that serves many hosts, as a live page, as
 // metrics and as traces.
-package monitor
+package metrics
 
 import (
 	"encoding/json"
@@ -13,6 +13,8 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/activity"
 	"github.com/dynmcp/dynmcp/internal/event"
+	"github.com/dynmcp/dynmcp/module"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // MonitorOptions configure a Monitor.
@@ -23,24 +25,23 @@ type MonitorOptions struct {
 	// Redact removes secrets from a text. Of a text whose end is missing (not whole) it returns
 	// the part that is safe to show. It is applied before anything is stored.
 	Redact func(text string, whole bool) (safe string)
-	// Trace is called with each call; may be nil.
-	Trace func(event.Call)
+	// Tracer sends traces of calls; may be nil.
+	Tracer Tracer
 }
 
-// A Run is the run that a Monitor shows.
-type Run interface {
-	Upstreams() []event.Server
-	Sessions() []event.Session
-	Failures() []event.Failure
-	Memory() (bytes, limit int64)
+// A Tracer sends a span for each call.
+type Tracer interface {
+	Call(event.Call)
+	// Close sends the remaining spans, for a limited time.
+	Close()
 }
 
 // A Monitor stores recent events: bounded, redacted.
 type Monitor struct {
 	opts    MonitorOptions
 	began   time.Time
-	run     atomic.Pointer[Run] // nil before Watch
-	metrics *prom.Set           // counted as events occur
+	run     atomic.Pointer[module.State] // nil before Watch
+	metrics *prom.Set                    // counted as events occur
 
 	follower *event.Follower // of messages, nil before Follow
 	done     chan struct{}
@@ -93,7 +94,7 @@ type shown struct {
 
 type counts struct{ In, Out int64 }
 
-// New returns a monitor. Close must be called.
+// New returns a monitor. End must be called.
 func New(opts MonitorOptions) *Monitor {
 	if opts.Redact == nil {
 		opts.Redact = func(text string, _ bool) string { return text }
@@ -114,24 +115,29 @@ func New(opts MonitorOptions) *Monitor {
 }
 
 // Watch makes the monitor show the state of a run.
-func (m *Monitor) Watch(run Run) { m.run.Store(&run) }
-
-// Close ends the streams of watchers.
-func (m *Monitor) Close() {
-	close(m.done)
-	if m.follower != nil {
-		_ = m.follower.Close() // Read returns no error
-	}
-}
+func (m *Monitor) Watch(run module.State) { m.run.Store(&run) }
 
 // Wants, Called, Opened, Closed, Dropped and End are those of an event.Observer.
 
 func (m *Monitor) Wants() (calls, params bool) { return true, false }
 func (m *Monitor) Dropped(event.Session)       { m.count(1, "dynmcp_dropped_notifications_total") }
-func (m *Monitor) End()                        {}
 
-// Follow makes the monitor show the messages of hosts, which costs a copy of each. It is called once.
-func (m *Monitor) Follow(t *event.Tap) {
+// End ends the streams of watchers, and sends the last traces.
+func (m *Monitor) End() {
+	close(m.done)
+	if m.follower != nil {
+		_ = m.follower.Close() // Read returns no error
+	}
+	if m.opts.Tracer != nil {
+		m.opts.Tracer.Close()
+	}
+}
+
+// Follow does nothing: what is shown does not depend on the config.
+func (m *Monitor) Follow(*schema.Config) error { return nil }
+
+// Hear makes the monitor show the messages of hosts, which costs a copy of each. It is called once.
+func (m *Monitor) Hear(t *event.Tap) {
 	m.follower = t.Follow(m, event.Limits{Text: readText, Waiting: maxWaiting, Hosts: true})
 }
 
@@ -141,8 +147,8 @@ func (m *Monitor) Called(end event.Call) {
 		return
 	}
 	m.countCall(end)
-	if m.opts.Trace != nil {
-		m.opts.Trace(end)
+	if m.opts.Tracer != nil {
+		m.opts.Tracer.Call(end)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

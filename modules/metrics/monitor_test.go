@@ -1,9 +1,10 @@
-package monitor
+package metrics
 
 import (
 	"bufio"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -29,9 +30,13 @@ func watched(t *testing.T, opts MonitorOptions) (*Monitor, *httptest.Server) {
 		return text
 	}
 	m := New(opts)
-	s := httptest.NewServer(m.Handler())
+	mux := http.NewServeMux()
+	for path, handler := range m.Page() {
+		mux.Handle(path, handler)
+	}
+	s := httptest.NewServer(mux)
 	t.Cleanup(func() {
-		m.Close()
+		m.End()
 		s.Close()
 		http.DefaultClient.CloseIdleConnections()
 	})
@@ -57,7 +62,7 @@ func get(t *testing.T, url string) (string, *http.Response) {
 func TestStream(t *testing.T) {
 	m, s := watched(t, MonitorOptions{})
 	o, messages := m, &event.Tap{}
-	m.Follow(messages)
+	m.Hear(messages)
 	session, peer := event.Session{ID: "session-1", Server: "files", Host: "a secret host"}, event.Connection{Session: "session-1", Server: "files"}
 	messages.Show(messages.Upstream("files"), true, []byte(`{"method":"of an upstream"}`))
 	messages.Show(peer, true, []byte(`{"method":"x","params":`), []byte(`{"key":"secret"}}`))
@@ -115,7 +120,7 @@ func TestStream(t *testing.T) {
 func TestKeepsTheLast(t *testing.T) {
 	m, _ := watched(t, MonitorOptions{})
 	messages := &event.Tap{}
-	m.Follow(messages)
+	m.Hear(messages)
 	const sent = 3 * maxMessages
 	for range sent {
 		messages.Show(event.Connection{Session: "s"}, true, []byte(`{}`))
@@ -237,7 +242,7 @@ func TestTraces(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-key=a%20b")
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "service.name=ours")
-	tracer, err := NewTracer("1.2.3", "east-1")
+	tracer, err := newTracer("1.2.3", "east-1", slog.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,9 +251,7 @@ func TestTraces(t *testing.T) {
 		From: event.Session{ID: "s"}, Upstream: "files", Method: "tools/call", Tool: "read", Kind: "timeout", Outcome: transports.Unknown,
 		TraceParent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Began: began, End: began.Add(time.Second), Asked: 7,
 	})
-	if err := tracer.Close(); err != nil {
-		t.Fatal(err)
-	}
+	tracer.Close()
 	got := <-requests
 	of := func(list []attribute, key string) string {
 		for _, a := range list {
@@ -298,7 +301,7 @@ func TestTracesFromEnvironment(t *testing.T) {
 			for name, value := range c.env {
 				t.Setenv(name, value)
 			}
-			tracer, err := NewTracer("1", "")
+			tracer, err := newTracer("1", "", slog.Default())
 			if tracer != nil || c.want == "" && err != nil || c.want != "" && (err == nil || err.Error() != c.want) {
 				t.Errorf("%v: got %v, %v, want %q", c.env, tracer, err, c.want)
 			}
@@ -309,9 +312,9 @@ func TestTracesFromEnvironment(t *testing.T) {
 // Events after the end of a session store nothing.
 func TestNothingIsKeptOfSessionsThatHaveEnded(t *testing.T) {
 	m := New(MonitorOptions{Version: "test"})
-	defer m.Close()
+	defer m.End()
 	o, messages, info := m, &event.Tap{}, event.Session{ID: "one"}
-	m.Follow(messages)
+	m.Hear(messages)
 	o.Opened(info)
 	o.Closed(info)
 	messages.Show(event.Connection{Session: "one"}, false, []byte(`{"jsonrpc":"2.0","id":1,"result":{}}`))

@@ -1,4 +1,4 @@
-package monitor
+package metrics
 
 import (
 	"encoding/json"
@@ -13,18 +13,17 @@ const pingEvery = 15 * time.Second
 // writeWithin is how long a watcher may take to read one event.
 const writeWithin = 10 * time.Second
 
-// Handler serves the state as JSON: /debug/state, the events as a stream: /debug/stream, and
-// /metrics. The caller handles authorization.
-func (m *Monitor) Handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /debug/state", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Cache-Control", "no-store")
-		_ = json.NewEncoder(w).Encode(m.State()) // fails only if the client is gone
-	})
-	mux.HandleFunc("GET /debug/stream", m.stream)
-	mux.Handle("GET /metrics", m.Metrics())
-	return mux
+// Page serves the state as JSON, the events as a stream, and the metrics.
+func (m *Monitor) Page() map[string]http.Handler {
+	return map[string]http.Handler{
+		"GET /debug/state": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Cache-Control", "no-store")
+			_ = json.NewEncoder(w).Encode(m.State()) // fails only if the client is gone
+		}),
+		"GET /debug/stream": http.HandlerFunc(m.stream),
+		"GET /metrics":      m.Metrics(),
+	}
 }
 
 // pingNow returns the ping event.
