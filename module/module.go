@@ -27,6 +27,8 @@ type Module struct {
 	Verbs []cli.Verb
 	// Adder returns a form of the verb add; nil for none.
 	Adder func() Adder
+	// Cluster returns what joins the runs of serve together; nil for nothing.
+	Cluster func() Cluster
 	// Start begins what it does in a run.
 	Start func(Run) (Part, error)
 }

@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/cluster"
+	"github.com/dynmcp/dynmcp/modules/cluster/members"
 	"github.com/dynmcp/dynmcp/internal/records"
 	"github.com/dynmcp/dynmcp/internal/records/memkv"
 )
@@ -80,7 +80,7 @@ type simulated struct {
 	holding sync.WaitGroup
 
 	mu       sync.Mutex
-	replicas []*cluster.Replica // only start adds to it
+	replicas []*members.Replica // only start adds to it
 	until    []time.Time        // how long each replica may run its servers
 	alive    []int              // indices of the replicas that were not cut off
 }
@@ -93,7 +93,7 @@ func start(replicas, servers int) (*simulated, error) {
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	for i, m := range fleet(0, replicas) {
 		link := memory.Connect()
-		r, err := cluster.Join(s.ctx, cluster.ReplicaOptions{Store: counted{link, &s.traffic}, Name: m.Name, Address: strconv.Itoa(i), Version: "0.3.0", Logger: quiet,
+		r, err := members.Join(s.ctx, members.ReplicaOptions{Store: counted{link, &s.traffic}, Name: m.Name, Address: strconv.Itoa(i), Version: "0.3.0", Logger: quiet,
 			Extend: func(until time.Time) {
 				s.mu.Lock()
 				defer s.mu.Unlock()
@@ -101,7 +101,7 @@ func start(replicas, servers int) (*simulated, error) {
 					s.until[i] = until
 				}
 			},
-			Load: func() cluster.Load { return cluster.Load{Sessions: 100, Servers: 10, Calls: 10} }})
+			Load: func() members.Load { return members.Load{Sessions: 100, Servers: 10, Calls: 10} }})
 		if err != nil {
 			s.end()
 			return nil, err
@@ -113,7 +113,7 @@ func start(replicas, servers int) (*simulated, error) {
 	}
 	for i := range servers {
 		m, _ := s.replicas[0].Where(server(i))
-		holder := slices.IndexFunc(s.replicas, func(r *cluster.Replica) bool { return r.ID() == m.ID })
+		holder := slices.IndexFunc(s.replicas, func(r *members.Replica) bool { return r.ID() == m.ID })
 		if _, err := s.hold(s.replicas[holder], server(i)); err != nil {
 			s.end()
 			return nil, err
@@ -124,8 +124,8 @@ func start(replicas, servers int) (*simulated, error) {
 
 // hold takes a lease, and releases it when it is lost or s.ctx ends. It returns the
 // time when it had the lease.
-func (s *simulated) hold(r *cluster.Replica, name string) (time.Time, error) {
-	var held *cluster.HeldError
+func (s *simulated) hold(r *members.Replica, name string) (time.Time, error) {
+	var held *members.HeldError
 	for {
 		lease, err := r.Take(s.ctx, name)
 		switch {
@@ -255,7 +255,7 @@ func printLosses(w io.Writer, replicas, servers int, failed string, all []loss) 
 
 func failover(w io.Writer, kills int) error {
 	fmt.Fprintf(w, "fail-over: seconds from a replica's death until another has the lease of its server, and may start it (declared dead after %v of silence, beats every %v);\n"+
-		"apart: the time between the end of the dead one's right to run and that\n", cluster.TTL, cluster.HeartbeatInterval)
+		"apart: the time between the end of the dead one's right to run and that\n", members.TTL, members.HeartbeatInterval)
 	fmt.Fprintf(w, "  %8s %8s %16s %8s %8s %8s %8s %8s %14s\n", "replicas", "servers", "fail", "lost", "least", "p50", "p99", "most", "apart, least")
 	type steady struct {
 		replicas                int

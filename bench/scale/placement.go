@@ -6,12 +6,12 @@ import (
 	"math"
 	"slices"
 
-	"github.com/dynmcp/dynmcp/internal/cluster"
+	"github.com/dynmcp/dynmcp/modules/cluster/members"
 )
 
 // fleet returns members with names like those that a Deployment gives.
-func fleet(from, count int) []cluster.Member {
-	all := make([]cluster.Member, count)
+func fleet(from, count int) []members.Member {
+	all := make([]members.Member, count)
 	for i := range all {
 		all[i].Name = fmt.Sprintf("dynmcp-7c9d8b6f54-%05d", from+i)
 		all[i].ID = fmt.Sprintf("%016d", from+i)
@@ -20,11 +20,11 @@ func fleet(from, count int) []cluster.Member {
 }
 
 // placed returns the index of the member of each server.
-func placed(servers int, among []cluster.Member) []int {
+func placed(servers int, among []members.Member) []int {
 	at := make([]int, servers)
 	for i := range at {
-		best, _ := cluster.Rendezvous(server(i), among)
-		at[i] = slices.IndexFunc(among, func(m cluster.Member) bool { return m.ID == best.ID })
+		best, _ := members.Rendezvous(server(i), among)
+		at[i] = slices.IndexFunc(among, func(m members.Member) bool { return m.ID == best.ID })
 	}
 	return at
 }
@@ -68,20 +68,20 @@ func counts(at []int, replicas int) []int {
 
 // restarted returns the index of the member of each server after each member was replaced
 // in turn: the new one joins, the old one drains, and its servers are placed by hash.
-func restarted(at []int, members []cluster.Member) []int {
-	at, members = slices.Clone(at), slices.Clone(members)
-	for i := range members {
-		fresh := fleet(len(members)+i, 1)[0]
-		without := slices.Clone(members)
+func restarted(at []int, all []members.Member) []int {
+	at, all = slices.Clone(at), slices.Clone(all)
+	for i := range all {
+		fresh := fleet(len(all)+i, 1)[0]
+		without := slices.Clone(all)
 		without[i] = fresh // nothing is placed on the member that drains
 		for s := range at {
 			if at[s] != i {
 				continue
 			}
-			best, _ := cluster.Rendezvous(server(s), without)
-			at[s] = slices.IndexFunc(without, func(m cluster.Member) bool { return m.ID == best.ID })
+			best, _ := members.Rendezvous(server(s), without)
+			at[s] = slices.IndexFunc(without, func(m members.Member) bool { return m.ID == best.ID })
 		}
-		members = without
+		all = without
 	}
 	return at
 }

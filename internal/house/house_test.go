@@ -45,9 +45,9 @@ var outgrown = map[string]struct {
 	limit int
 	why   string
 }{
-	"lines of the core": {84_000, "scripts, metrics, the cluster's links, sandbox, policy and pins are wired by hand still"},
+	"lines of the core": {80_700, "scripts, the page, sandbox, policy and pins are wired by hand still"},
 
-	"lines": {92_900, "what the seeds ask for stays, and scripts, registries, profiles, the page, verify and recordings came"},
+	"lines": {93_400, "what the seeds ask for stays, and scripts, registries, profiles, the page, verify and recordings came"},
 
 	"95th percentile of functions": {31, "mended defects made a dozen functions longer; they are not cut up to be shorter"},
 }

@@ -20,12 +20,12 @@ import (
 	"github.com/dynmcp/dynmcp/catalog/store"
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
-	"github.com/dynmcp/dynmcp/internal/cli/replica"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
-	"github.com/dynmcp/dynmcp/internal/cluster"
-	"github.com/dynmcp/dynmcp/internal/cluster/configs"
 	"github.com/dynmcp/dynmcp/internal/records"
 	"github.com/dynmcp/dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/modules/cluster/members"
+	"github.com/dynmcp/dynmcp/modules/cluster/members/configs"
+	"github.com/dynmcp/dynmcp/modules/cluster/replica"
 	"github.com/dynmcp/dynmcp/transports/oauth"
 )
 
@@ -106,9 +106,9 @@ type shownLease struct {
 // heartbeat intervals.
 func readState(ctx context.Context, c replica.Cluster) (shownCluster, error) {
 	first := map[string]uint64{} // the first heartbeat counts, by replica id
-	deadline := time.Now().Add(4 * cluster.HeartbeatInterval)
+	deadline := time.Now().Add(4 * members.HeartbeatInterval)
 	for {
-		read, err := cluster.Read(ctx, c.Store)
+		read, err := members.Read(ctx, c.Store)
 		if err != nil {
 			return shownCluster{}, err
 		}
@@ -142,7 +142,7 @@ func readState(ctx context.Context, c replica.Cluster) (shownCluster, error) {
 			return state, nil
 		}
 		select {
-		case <-time.After(cluster.HeartbeatInterval / 5):
+		case <-time.After(members.HeartbeatInterval / 5):
 		case <-ctx.Done():
 			return shownCluster{}, ctx.Err()
 		}
@@ -153,7 +153,7 @@ func readState(ctx context.Context, c replica.Cluster) (shownCluster, error) {
 // those in the bucket of package cluster.
 func brokenRecords(ctx context.Context, c replica.Cluster, state []string) (all []string, err error) {
 	for _, key := range state {
-		all = append(all, cluster.Bucket+"/"+key)
+		all = append(all, members.Bucket+"/"+key)
 	}
 	for bucket, check := range map[string]func(records.Record) error{
 		replica.ConfigBucket:   func(e records.Record) error { return configs.Check(c.Keys, e) },

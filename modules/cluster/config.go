@@ -13,10 +13,10 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
-	"github.com/dynmcp/dynmcp/internal/cli/replica"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
-	"github.com/dynmcp/dynmcp/internal/cluster/configs"
 	"github.com/dynmcp/dynmcp/module"
+	"github.com/dynmcp/dynmcp/modules/cluster/members/configs"
+	"github.com/dynmcp/dynmcp/modules/cluster/replica"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )

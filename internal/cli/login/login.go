@@ -17,8 +17,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
-	"github.com/dynmcp/dynmcp/internal/cli/replica"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
+	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/oauth"
 	"github.com/dynmcp/dynmcp/transports/upstream"
@@ -43,9 +43,9 @@ machine ends at a page that does not load: paste the address of that page. With
 	Args: oneServer,
 	New: func(cmd *cobra.Command) cli.Run {
 		var from conf.Flags
-		var cluster replica.ClusterFlags
 		from.Add(cmd)
-		cluster.Add(cmd, &cli.Secrets)
+		cluster := module.ClusterOf(cmd.Context())
+		cluster.AddFlags(cmd, false)
 		noBrowser := cmd.Flags().Bool("no-browser", false, "print the address of the login page instead of opening it")
 		scopes := cmd.Flags().StringSlice("scope", nil, "a `scope` to ask for besides those that the server names; may be repeated")
 		timeout := cmd.Flags().Duration("timeout", loginTimeout, "how long to wait for the login; 0 is for ever")
@@ -61,7 +61,7 @@ machine ends at a page that does not load: paste the address of that page. With
 				ctx, cancel = context.WithTimeout(ctx, *timeout)
 				defer cancel()
 			}
-			return withLogins(ctx, &cluster, func(store *oauth.LoginStore) error {
+			return withLogins(ctx, cluster, func(store *oauth.LoginStore) error {
 				return login(ctx, cli.Stdout(cmd), cmd.InOrStdin(), store, server, *scopes, *noBrowser)
 			})
 		})
@@ -78,9 +78,9 @@ server's authorization server offers that.`,
 	Args:    oneServer,
 	New: func(cmd *cobra.Command) cli.Run {
 		var from conf.Flags
-		var cluster replica.ClusterFlags
 		from.Add(cmd)
-		cluster.Add(cmd, &cli.Secrets)
+		cluster := module.ClusterOf(cmd.Context())
+		cluster.AddFlags(cmd, false)
 		cmd.ValidArgsFunction = conf.CompleteServers(&from, "")
 		return cli.Interruptible(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			from.Only = args
@@ -92,7 +92,7 @@ server's authorization server offers that.`,
 			if err != nil {
 				return err
 			}
-			return withLogins(ctx, &cluster, func(store *oauth.LoginStore) error { return logout(ctx, cli.Stdout(cmd), store, server) })
+			return withLogins(ctx, cluster, func(store *oauth.LoginStore) error { return logout(ctx, cli.Stdout(cmd), store, server) })
 		})
 	},
 }
@@ -179,26 +179,22 @@ func Store() (*oauth.LoginStore, error) {
 	return oauth.NewStore(filepath.Join(dir, "logins")), nil
 }
 
-// withLogins calls use with the logins of the cluster that flags select, or else with those of the
+// withLogins calls use with the logins of the cluster that is selected, or else with those of the
 // user.
-func withLogins(ctx context.Context, flags *replica.ClusterFlags, use func(*oauth.LoginStore) error) error {
-	if flags.Servers() == "" {
+func withLogins(ctx context.Context, cluster module.Cluster, use func(*oauth.LoginStore) error) error {
+	if cluster.Servers() == "" {
 		store, err := Store()
 		if err != nil {
 			return err
 		}
 		return use(store)
 	}
-	c, err := flags.Open(ctx, "dynmcp login")
+	store, end, err := cluster.Logins(ctx, "dynmcp login")
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	logins, err := c.Logins(ctx)
-	if err != nil {
-		return err
-	}
-	return use(logins)
+	defer end()
+	return use(store)
 }
 
 // Logins are the logins of the servers of a run. They implement aggregator.Logins.

@@ -19,12 +19,12 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/internal/cli/login"
-	"github.com/dynmcp/dynmcp/internal/cli/replica"
 	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
 	"github.com/dynmcp/dynmcp/internal/membudget"
 	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/internal/selfloop"
 	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/gateway"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -65,7 +65,7 @@ func (f *httpFlags) add(cmd *cobra.Command) {
 type httpListener struct {
 	httpFlags
 	cfg     *schema.Config
-	replica *replica.Replica // nil without a cluster
+	replica module.Replica // nil without a cluster
 	metrics http.Handler
 	log     *slog.Logger
 
@@ -94,7 +94,7 @@ func (l *httpListener) open(ctx context.Context, options *aggregator.Options) (e
 }
 
 // joinCluster makes the run a member of the cluster, and sets the options of its aggregator.
-func joinCluster(ctx context.Context, member *replica.Replica, options *aggregator.Options) error {
+func joinCluster(ctx context.Context, member module.Replica, options *aggregator.Options) error {
 	if err := member.Join(ctx); err != nil {
 		return err
 	}

@@ -23,10 +23,10 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/internal/cli/localhttp"
 	"github.com/dynmcp/dynmcp/internal/cli/process"
-	"github.com/dynmcp/dynmcp/internal/cli/replica"
 	"github.com/dynmcp/dynmcp/internal/cli/run"
 	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
 	"github.com/dynmcp/dynmcp/internal/cli/sharing"
+	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -34,7 +34,7 @@ import (
 type serveFlags struct {
 	run.Flags
 	httpFlags
-	replica replica.Flags
+	cluster module.Cluster
 	debug   string // address of the page
 	socket  string
 	idle    time.Duration
@@ -73,7 +73,8 @@ which dynmcp cluster push makes.`,
 		var level string
 		from.Add(cmd)
 		flags.httpFlags.add(cmd)
-		flags.replica.Add(cmd, &cli.Secrets)
+		flags.cluster = module.ClusterOf(cmd.Context())
+		flags.cluster.AddFlags(cmd, true)
 		cmd.Flags().StringVar(&flags.debug, "debug-http", "", "the `address` of a page that shows what happens, only on this machine")
 		cmd.Flags().StringVar(&flags.socket, "socket", "", "the unix `socket` on which hosts are served")
 		cmd.Flags().DurationVar(&flags.idle, "idle", 0, "end when no host has been connected for this long, or the program file was replaced; 0 is never")
@@ -103,7 +104,7 @@ func (flags *serveFlags) run(ctx context.Context, from *conf.Flags, level string
 	if err != nil {
 		return err
 	}
-	from.Strict, flags.Shared, flags.Replica = flags.Strict, true, flags.replica.Name()
+	from.Strict, flags.Shared = flags.Strict, true
 	ctx, stop := run.UntilSignal(ctx, false)
 	defer stop()
 	s := &server{flags: flags, from: from, log: log}
@@ -120,6 +121,7 @@ func (flags *serveFlags) run(ctx context.Context, from *conf.Flags, level string
 	case err != nil:
 		return err
 	}
+	flags.Replica = flags.cluster.Name() // its default is set by load
 	return run.Serve(ctx, s.cfg, from, flags.Flags, s.options, func(agg *aggregator.Aggregator, parts selfhost.Parts) error {
 		if web := parts.Web(); web != nil {
 			web.Watch(agg.Status())
@@ -153,7 +155,7 @@ type server struct {
 	log   *slog.Logger
 
 	// Set by load.
-	replica *replica.Replica // nil without a cluster
+	replica module.Replica // nil without a cluster
 	cfg     *schema.Config
 
 	// Set by open.
@@ -165,12 +167,12 @@ type server struct {
 
 // load connects to the cluster, if there is one, and loads the config.
 func (s *server) load(ctx context.Context) (err error) {
-	if s.replica, err = s.flags.replica.Open(ctx, cli.Version, s.log); err != nil {
+	if s.replica, err = s.flags.cluster.Open(ctx, cli.Version, s.log); err != nil {
 		return err
 	}
 	if s.replica != nil && s.from.Config == "" {
 		if s.from.Read, s.from.Pushed, err = s.replica.FollowConfig(ctx, s.from.Options(ctx)); err != nil {
-			return replica.ExplainConfig(err)
+			return err
 		}
 	}
 	s.cfg, err = s.from.Load(ctx)
@@ -189,7 +191,7 @@ func (s *server) open(ctx context.Context) error {
 		return hint.With(fmt.Errorf("--idle %v ends no run", s.flags.idle), "it is a time like 10m, and goes with --socket; 0 is never")
 	case web.address != "":
 	case s.replica != nil:
-		return hint.With(errors.New("a replica of a cluster is reached over HTTP"), "dynmcp serve --http 127.0.0.1:8080 --cluster %s", s.flags.replica.Servers())
+		return hint.With(errors.New("a replica of a cluster is reached over HTTP"), "dynmcp serve --http 127.0.0.1:8080 --cluster %s", s.flags.cluster.Servers())
 	case s.flags.socket == "":
 		return hint.With(errors.New("serve needs to be told where it is reached"), "dynmcp serve --http 127.0.0.1:8080, or --socket PATH; without a verb dynmcp serves one host on stdin and stdout")
 	}

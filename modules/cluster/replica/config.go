@@ -6,14 +6,15 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
-	"github.com/dynmcp/dynmcp/internal/cluster/configs"
 	"github.com/dynmcp/dynmcp/internal/records"
+	"github.com/dynmcp/dynmcp/modules/cluster/members/configs"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
 // FollowConfig waits for the config of the cluster, and returns it with a channel of later versions.
 // ctx limits only the wait.
 func (r *Replica) FollowConfig(ctx context.Context, options schema.LoadOptions) (first *schema.Files, later <-chan *schema.Files, err error) {
+	defer func() { err = ExplainConfig(err) }()
 	bucket, err := r.Store.Bucket(ctx, ConfigBucket)
 	if err != nil {
 		return nil, nil, err

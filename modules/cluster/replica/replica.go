@@ -19,9 +19,10 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator"
-	"github.com/dynmcp/dynmcp/internal/cluster"
 	"github.com/dynmcp/dynmcp/internal/guard"
 	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/module"
+	"github.com/dynmcp/dynmcp/modules/cluster/members"
 	"github.com/dynmcp/dynmcp/transports/gateway"
 	"github.com/dynmcp/dynmcp/transports/internode"
 )
@@ -48,7 +49,7 @@ type Replica struct {
 	// Set by Join.
 	ln     net.Listener // for other replicas
 	fence  *guard.Fence
-	self   *cluster.Replica
+	self   *members.Replica
 	id     *internode.Identity
 	client *internode.Client
 
@@ -57,7 +58,7 @@ type Replica struct {
 
 // Open connects to the cluster. It returns nil if no cluster is named. version is the version of
 // this program. The caller must call Close.
-func (f *Flags) Open(ctx context.Context, version string, log *slog.Logger) (*Replica, error) {
+func (f *Flags) Open(ctx context.Context, version string, log *slog.Logger) (module.Replica, error) {
 	if is, err := f.isMember(); !is || err != nil {
 		return nil, err
 	}
@@ -98,7 +99,7 @@ func (r *Replica) Join(ctx context.Context) error {
 	if r.fence, err = guard.NewFence(); err != nil {
 		return err
 	}
-	self, err := cluster.Join(ctx, cluster.ReplicaOptions{
+	self, err := members.Join(ctx, members.ReplicaOptions{
 		Store:   r.Store,
 		Name:    r.flags.name,
 		Address: address,
@@ -117,7 +118,7 @@ func (r *Replica) Join(ctx context.Context) error {
 }
 
 // load returns the load that this replica reports to the others.
-func (r *Replica) load() (load cluster.Load) {
+func (r *Replica) load() (load members.Load) {
 	agg := r.agg.Load()
 	if agg == nil {
 		return load

@@ -1,4 +1,4 @@
-// Package cluster lets the replicas of one service discover each other, and grants each name a
+// Package members lets the replicas of one service discover each other, and grants each name a
 // lease that one replica holds at a time. It is built on a store (package kv) with a total
 // order of changes, and knows neither its implementation nor how replicas reach each other.
 //
@@ -81,4 +81,4 @@
 //
 // heartbeat.go: the record. lease.go: what this replica holds, and validity. take.go: Take.
 // view.go: what is seen. sweep.go: what is deleted. broken.go: broken records. place.go: Where.
-package cluster
+package members

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator"
-	"github.com/dynmcp/dynmcp/internal/cluster"
 	"github.com/dynmcp/dynmcp/internal/records"
+	"github.com/dynmcp/dynmcp/modules/cluster/members"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/internode"
 )
@@ -54,7 +54,7 @@ func (r *Replica) Place(ctx context.Context, server schema.Server, principal str
 		switch {
 		case err == nil:
 			return p, nil
-		case errors.Is(err, records.ErrUnavailable), errors.Is(err, cluster.ErrClosed), r.self.Degraded() && time.Since(began) >= cluster.Reconnect:
+		case errors.Is(err, records.ErrUnavailable), errors.Is(err, members.ErrClosed), r.self.Degraded() && time.Since(began) >= members.Reconnect:
 			return nil, last // without the store, no server can be placed
 		case where.ID == "":
 			except = nil
@@ -74,7 +74,7 @@ func (r *Replica) Place(ctx context.Context, server schema.Server, principal str
 var errNoReplica = errors.New("there is no replica to run it")
 
 // placeAt places a server at the replica where, which may be this one.
-func (r *Replica) placeAt(ctx context.Context, where cluster.Member, server, principal string) (*aggregator.Placement, error) {
+func (r *Replica) placeAt(ctx context.Context, where members.Member, server, principal string) (*aggregator.Placement, error) {
 	switch where.ID {
 	case "":
 		return nil, errNoReplica
@@ -110,13 +110,13 @@ func untilClosed(ctx context.Context, closed <-chan struct{}) (_ context.Context
 }
 
 // take takes the lease of a server for this replica, or shares the lease that it has already.
-func (r *Replica) take(ctx context.Context, server, principal string) (*cluster.Lease, error) {
+func (r *Replica) take(ctx context.Context, server, principal string) (*members.Lease, error) {
 	lease, err := r.self.Take(ctx, leaseName(server, principal))
-	var held *cluster.HeldError
+	var held *members.HeldError
 	switch {
 	case errors.As(err, &held):
 		return nil, &internode.NotHereError{Holder: held.Member.ID}
-	case errors.Is(err, cluster.ErrDraining):
+	case errors.Is(err, members.ErrDraining):
 		return nil, internode.ErrDraining
 	}
 	return lease, err

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -11,10 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/internal/redact"
 	"github.com/dynmcp/dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/transports/internode"
+	"github.com/dynmcp/dynmcp/transports/oauth"
 )
 
 // Flags configure a run as a replica of a cluster.
@@ -37,6 +41,31 @@ func (f *Flags) Add(cmd *cobra.Command, secrets *redact.Redactor) {
 	cmd.Flags().StringVar(&f.cert, "peer-cert", "", "the `file` with the certificate that other replicas are shown (PEM; default: one of the cluster key)")
 	cmd.Flags().StringVar(&f.certKey, "peer-key", "", "the `file` with its key (PEM)")
 	cmd.Flags().StringVar(&f.ca, "peer-ca", "", "the `file` with the authorities of the other replicas' certificates (PEM)")
+}
+
+// New returns the flags of a verb.
+func New() module.Cluster { return &Flags{} }
+
+// AddFlags adds the flags to a verb: with member those of a replica.
+func (f *Flags) AddFlags(cmd *cobra.Command, member bool) {
+	if member {
+		f.Add(cmd, &cli.Secrets)
+	} else {
+		f.ClusterFlags.Add(cmd, &cli.Secrets)
+	}
+}
+
+// Logins opens the logins that the replicas share. The caller must call end.
+func (f *Flags) Logins(ctx context.Context, verb string) (logins *oauth.LoginStore, end func(), err error) {
+	c, err := f.ClusterFlags.Open(ctx, verb)
+	if err != nil {
+		return nil, nil, err
+	}
+	if logins, err = c.Logins(ctx); err != nil {
+		_ = c.Close()
+		return nil, nil, err
+	}
+	return logins, func() { _ = c.Close() }, nil
 }
 
 // Name returns the name of the replica. Without a cluster it may be empty.

@@ -1,6 +1,6 @@
 //go:build e2e
 
-package cluster
+package members
 
 import (
 	"errors"
