@@ -82,11 +82,11 @@ func (s session) handle(r *host.Request) {
 		}
 	case "resources/read":
 		if uri, ok := q.member("uri"); ok {
-			q.sendTo(s.resource(uri, r.Era))
+			q.sendTo(s.resource(uri, r.Era), "uri")
 		}
 	case "prompts/get":
 		if name, ok := q.member("name"); ok {
-			q.sendTo(s.prompt(name))
+			q.sendTo(s.prompt(name), "name")
 		}
 	case "completion/complete":
 		q.complete()
@@ -147,13 +147,12 @@ func (q request) complete() {
 		to = q.prompt(name)
 	case member == "uri":
 		to = q.resource(name, r.Era)
-		to.guess = false // another server's suggestions would be wrong
 	default:
 		r.Reply(nil, transports.InvalidParams("Unsupported completion ref type: %q", kind))
 		return
 	}
 	to.capability = "completions"
-	q.sendTo(to)
+	q.sendTo(to, "ref", member)
 }
 
 // handleNotification takes a notification of a host.

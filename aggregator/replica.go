@@ -223,9 +223,7 @@ func (l *replicaLink) handle(r *host.Request) {
 		uri, _ := wire.Text(wire.Get(r.Params, "uri"))
 		subscribes := r.Method == "resources/subscribe"
 		l.session.Recipient.SetSubscribed(uri, subscribes)
-		if subscribes {
-			l.endpoint.SeenURIs.Add(uri) // routes the end of the subscription there too
-		} else if l.endpoint.IsSubscribed(uri) {
+		if !subscribes && l.endpoint.IsSubscribed(uri) {
 			r.Reply(json.RawMessage(`{}`), nil)
 			l.End()
 			return
@@ -304,9 +302,6 @@ func (l *replicaLink) listen(ctx context.Context, r *host.Request) {
 		return names
 	}
 	listening := notify.Stream{ID: r.ID, URIs: subscribe("resourceSubscriptions", fleet.AboutURI), Tasks: subscribe("taskIds", task.About)}
-	for uri := range listening.URIs {
-		l.endpoint.SeenURIs.Add(uri)
-	}
 	s := l.session
 	s.Recipient.AddStream(listening)
 	s.Host.Notify("notifications/subscriptions/acknowledged", transports.SetMeta(wire.Set([]byte(`{}`), "notifications", granted), transports.MetaSubscriptionID, r.ID))

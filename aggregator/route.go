@@ -1,11 +1,13 @@
 package aggregator
 
 import (
-	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
 	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
+	"github.com/dynmcp/dynmcp/catalog/names"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/transports"
@@ -18,9 +20,7 @@ type target struct {
 	prompt  bool
 	// capability is what an upstream must have to take the request.
 	capability string
-	// guess is true if an upstream may have it without listing it.
-	guess bool
-	// unknown is the answer if no upstream knows it.
+	// unknown is the answer if no upstream has it.
 	unknown *wire.Error
 }
 
@@ -28,24 +28,12 @@ func (s session) prompt(name string) target {
 	return target{session: s, name: name, prompt: true, capability: "prompts", unknown: transports.InvalidParams("Unknown prompt: %s", name)}
 }
 
-// owner returns the upstream that is known to have the target, or nil.
-func (to target) owner() *lazy.Upstream {
-	s := to.session
-	if !to.prompt {
-		return s.agg.fleet.ResourceOwner(s.Session, to.name)
-	}
-	server, _ := s.Plain().PromptOwner(to.name)
-	return s.agg.set.Get(server)
-}
-
-// resource returns the target for a URI. Its owner lists the URI, has a template for it,
-// or has returned it in a result.
+// resource returns the target for a URI.
 func (s session) resource(uri string, era transports.Era) target {
 	to := target{
 		session:    s,
 		name:       uri,
 		capability: "resources",
-		guess:      true,
 		unknown: &wire.Error{
 			Code:    forward.CodeResourceNotFound,
 			Message: "Unknown resource: " + uri,
@@ -58,18 +46,46 @@ func (s session) resource(uri string, era transports.Era) target {
 	return to
 }
 
-// notFound is the answer if no upstream knows the target.
+// owner returns the upstream that the target belongs to, and that server's own name of it; nil if there
+// is none. If several servers have it, they are returned instead.
+func (to target) owner() (u *lazy.Upstream, own string, several []string) {
+	s := to.session
+	if to.prompt {
+		return s.agg.fleet.PromptOwner(s.Session, to.name)
+	}
+	return s.agg.fleet.ResourceOwner(s.Session, to.name)
+}
+
+// known reports whether servers have the target.
+func (to target) known() bool {
+	u, _, several := to.owner()
+	return u != nil || several != nil
+}
+
+// notFound is the answer if no upstream has the target, or several have.
 func (s session) notFound(to target) *wire.Error {
 	if !s.Offers(to.capability) {
 		return transports.OutcomeError(wire.CodeMethodNotFound, "no server has "+to.capability, transports.NotSent)
 	}
-	names := s.Plain().Texts().NotLoaded()
-	if names == "" {
+	if _, _, several := to.owner(); several != nil {
+		called, what := names.Scoped, "resource"
+		if to.prompt {
+			called, what = names.PromptOf, "prompt"
+		}
+		var ask []string
+		for _, server := range several {
+			ask = append(ask, called(server, to.name))
+		}
+		return transports.OutcomeError(transports.CodeAmbiguous, fmt.Sprintf("%s is a %s of %s: ask for %s",
+			to.name, what, strings.Join(several, " and of "), strings.Join(ask, " or ")), transports.NotSent)
+	}
+	notLoaded := s.Plain().Texts().NotLoaded()
+	if notLoaded == "" {
 		return to.unknown
 	}
 	unknown := *to.unknown
-	unknown.Message += ". Servers not started yet, which may have it: " + names
-	if to.guess && s.Plain().Texts().AnyUnlisted() { // Claude Code replaces the message of "not found" by its own
+	unknown.Message += ". Servers not started yet, which may have it: " + notLoaded
+	if !to.prompt && to.capability == "resources" && s.Plain().Texts().AnyUnlisted() { // Claude Code replaces the message of "not found" by its own
 		e := transports.OutcomeError(transports.CodeNotListed, unknown.Message, transports.NotSent)
 		e.Data = wire.Set(e.Data, "uri", wire.Get(unknown.Data, "uri"))
 		return e
@@ -77,51 +93,21 @@ func (s session) notFound(to target) *wire.Error {
 	return &unknown
 }
 
-// candidates returns the upstreams to try for a target without a known owner, in config
-// order. They are connected ones; in a session about one server it is that server.
-func (s session) candidates(to target) []*lazy.Upstream {
-	if u := s.Single(); u != nil {
-		return []*lazy.Upstream{u}
-	}
-	var all []*lazy.Upstream
-	for _, u := range s.agg.fleet.Upstreams(s.Session) {
-		if conn := u.Conn(); to.guess && conn != nil && conn.ServerInfo().Has(to.capability) {
-			all = append(all, u)
-		}
-	}
-	return all
-}
-
-// sendTo sends the request unchanged to the owner of its target, or else to the
-// upstreams that may have it.
-func (q request) sendTo(to target) {
-	q.answer(surface.Question{Known: func() bool { return to.owner() != nil }, Answer: func() {
-		if u := to.owner(); u != nil {
-			q.agg.calls.Dispatch(q.Session, q.r, forward.Route{Upstream: u, Params: q.r.Params})
+// sendTo sends the request to the owner of its target. At path in the params is the target's name, in
+// whose place is the server's own; the rest is unchanged.
+func (q request) sendTo(to target, path ...string) {
+	q.answer(surface.Question{Known: to.known, Answer: func() {
+		u, own, _ := to.owner()
+		if u == nil {
+			q.r.Reply(nil, q.notFound(to))
 			return
 		}
-		q.tryEach(to, q.candidates(to))
-	}}, false)
-}
-
-// tryEach sends the request to the upstreams in turn until one does not refuse it. If
-// the last one fails, its failure is the answer.
-func (q request) tryEach(to target, upstreams []*lazy.Upstream) {
-	if len(upstreams) == 0 {
-		q.r.Reply(nil, q.notFound(to))
-		return
-	}
-	first := forward.Route{Upstream: upstreams[0], Params: q.r.Params}
-	if q.Single() == nil {
-		first.OnError = func(err error) {
-			if _, isFailure := errors.AsType[*transports.Failure](err); isFailure && len(upstreams) == 1 {
-				q.fail(err, false)
-				return
-			}
-			q.tryEach(to, upstreams[1:])
+		route := forward.Route{Upstream: u, Params: q.r.Params, Scoped: own != to.name}
+		if route.Scoped {
+			route.Params = wire.Replace(q.r.Params, wire.Edit{Span: wire.Find(q.r.Params, path...), With: wire.Quote(own)})
 		}
-	}
-	q.agg.calls.Dispatch(q.Session, q.r, first)
+		q.agg.calls.Dispatch(q.Session, q.r, route)
+	}}, false)
 }
 
 // passOn sends a request with an unknown method to a named server, or with "" to the

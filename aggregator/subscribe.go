@@ -16,7 +16,6 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/task"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
-	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
@@ -31,8 +30,9 @@ func (q request) subscribe(ctx context.Context) error {
 	if q.r.Method == "resources/unsubscribe" {
 		q.Recipient.SetSubscribed(uri, false)
 		q.Count()
-		u := q.agg.fleet.ExistingFor(q.Session, q.agg.fleet.ResourceOwner(q.Session, uri))
-		if u == nil && q.agg.sessions.IsSubscribed("", uri) || u != nil && q.agg.fleet.Of(u).IsSubscribed(uri) {
+		owner, own, _ := q.agg.fleet.ResourceOwner(q.Session, uri)
+		u := q.agg.fleet.ExistingFor(q.Session, owner)
+		if u == nil && q.agg.sessions.IsSubscribed("", uri) || u != nil && q.agg.fleet.Of(u).IsSubscribed(own) {
 			return nil
 		}
 		return q.subscribeTo(ctx, uri, q.r.Params, (*upstream.Conn).Unsubscribe)
@@ -54,28 +54,21 @@ func (q request) subscribe(ctx context.Context) error {
 	return err
 }
 
-// subscribeTo calls do for the owner of a resource, or else for each candidate until one
-// does not fail. It waits for upstreams that are starting.
+// subscribeTo calls do for the owner of a resource. It waits for upstreams that are starting.
 func (q request) subscribeTo(ctx context.Context, uri string, params json.RawMessage, do fleet.Subscriber) error {
 	to := q.resource(uri, transports.Handshake)
-	if to.owner() == nil {
+	if !to.known() {
 		if err := q.awaitLists(ctx); err != nil {
 			return err
 		}
 	}
-	if u := to.owner(); u != nil {
-		return q.subscribeAt(ctx, u, uri, params, do)
+	u, own, _ := to.owner()
+	if u == nil {
+		return q.notFound(to)
 	}
-	for _, u := range q.candidates(to) {
-		err := q.subscribeAt(ctx, u, uri, params, do)
-		if err == nil || u == q.Single() {
-			return err
-		}
+	if own != uri {
+		params = wire.Set(params, "uri", wire.Quote(own))
 	}
-	return q.notFound(to)
-}
-
-func (q request) subscribeAt(ctx context.Context, u *lazy.Upstream, uri string, params json.RawMessage, do fleet.Subscriber) error {
 	u, err := q.agg.fleet.For(q.Session, u)
 	if err != nil {
 		return err
@@ -85,11 +78,7 @@ func (q request) subscribeAt(ctx context.Context, u *lazy.Upstream, uri string, 
 		return err
 	}
 	defer release()
-	if err := do(conn, ctx, params); err != nil {
-		return err
-	}
-	q.agg.fleet.Of(u).SeenURIs.Add(uri) // routes the end of the subscription there too
-	return nil
+	return do(conn, ctx, params)
 }
 
 // listen keeps a stream of notifications for a host of the stateless era until

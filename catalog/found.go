@@ -67,7 +67,7 @@ func (v Texts) FoundIn(server string, queries []string, shown func(*Tool)) strin
 	}
 	var b strings.Builder
 	has := []string{display.Plural(p.info.Tools, "tool")}
-	for _, l := range p.namedLists() {
+	for _, l := range namedLists(v.listOf(p.server.Name)) {
 		if n := len(l.entries); n > 0 {
 			has = append(has, display.Plural(n, l.what))
 		}

@@ -110,22 +110,18 @@ func (v *View) Entries(key, server string) (all []json.RawMessage) {
 		}
 		return all
 	}
-	for _, p := range v.parts {
-		if p.index == nil || server != "" && p.server.Name != server {
+	for _, l := range v.names.Lists {
+		if server != "" && l.Server != server {
 			continue
 		}
-		list, owner := p.index.resources, v.resourceOwner
+		list := l.Resources
 		switch key {
 		case "resourceTemplates":
-			list, owner = p.index.templates, v.templateOwner
+			list = l.Templates
 		case "prompts":
-			list, owner = p.index.prompts, v.promptOwner
+			list = l.Prompts
 		}
-		for _, n := range list {
-			if owner[n.ID] == p.server.Name {
-				all = append(all, n.Raw)
-			}
-		}
+		all = appendRaw(all, list)
 	}
 	return all
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dynmcp/dynmcp/catalog/entry"
+	"github.com/dynmcp/dynmcp/catalog/names"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
@@ -155,7 +156,7 @@ func (v Texts) Loaded(server string) string {
 	page, _ := v.Page(server, 0, 0, false)
 	var b strings.Builder
 	b.WriteString(page + "\n")
-	for _, l := range p.namedLists() {
+	for _, l := range namedLists(v.listOf(p.server.Name)) {
 		l.write(&b)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
@@ -171,9 +172,8 @@ type namedList struct {
 	entries []entry.Named
 }
 
-func (p *serverView) namedLists() []namedList {
-	x := p.index
-	return []namedList{{"uri", "resource", x.resources}, {"uriTemplate", "resource template", x.templates}, {"name", "prompt", x.prompts}}
+func namedLists(of names.List) []namedList {
+	return []namedList{{"uri", "resource", of.Resources}, {"uriTemplate", "resource template", of.Templates}, {"name", "prompt", of.Prompts}}
 }
 
 // write writes a line for each entry.

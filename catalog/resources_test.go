@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 )
 
@@ -24,64 +25,46 @@ func twoLibraries() *Catalog {
 func TestResourcesAndPromptsAreConcatenatedVerbatim(t *testing.T) {
 	t.Parallel()
 	v := twoLibraries().View()
-	equal(t, v.Resources(), raws(`{"uri":"file:///a","name":"A", "x":1.0}`, `{"uri":"shared://x","name":"one"}`,
-		`{"uri":"file:///b/c","name":"c"}`, `{"uri":"file:///b/c","name":"again"}`))
-	equal(t, v.Templates(), raws(`{"uriTemplate":"file:///{path}","name":"t"}`, `{"uriTemplate":"{anything}","name":"t"}`, `{"uriTemplate":"fixed://exact","name":"t"}`,
-		`{"uriTemplate":"file:///deep/{path}","name":"t"}`, `{"uriTemplate":"db://{t}/{r}","name":"t"}`))
-	equal(t, v.Prompts(), raws(`{"name":"greet","arguments":[]}`, `{"name":"bye"}`))
+	equal(t, v.Resources(), raws(`{"uri":"file:///a","name":"A", "x":1.0}`, `{"uri":"dynmcp+first+shared://x","name":"one"}`,
+		`{"uri":"dynmcp+second+shared://x","name":"two"}`, `{"uri":"file:///b/c","name":"c"}`, `{"uri":"file:///b/c","name":"again"}`))
+	equal(t, v.Templates(), raws(`{"uriTemplate":"dynmcp+first+file:///{path}","name":"t"}`, `{"uriTemplate":"{anything}","name":"t"}`, `{"uriTemplate":"fixed://exact","name":"t"}`,
+		`{"uriTemplate":"file:///deep/{path}","name":"t"}`, `{"uriTemplate":"dynmcp+second+file:///{path}","name":"t"}`, `{"uriTemplate":"db://{t}/{r}","name":"t"}`))
+	equal(t, v.Prompts(), raws(`{"name":"first.greet","arguments":[]}`, `{"name":"second.greet"}`, `{"name":"bye"}`))
 	equal(t, v.Warnings(), []string{
 		`first: malformed and left out: resource 3: "uri" is missing, want a string; resource 4: it is a number, want an object`})
 }
 
-func TestResourceOwner(t *testing.T) {
+// What one server alone is loaded with, or stored with, has the same names.
+func TestNamesDoNotDependOnWhatRuns(t *testing.T) {
 	t.Parallel()
-	v := twoLibraries().View()
-	for uri, want := range map[string]string{
-		"file:///a":        "first",
-		"shared://x":       "first",  // first in config order
-		"file:///b/c":      "second", // a listed URI wins over a template
-		"file:///other":    "first",  // template
-		"file:///deep/d":   "second", // the longer template
-		"file:///{path}":   "first",  // a template itself, for completion
-		"{anything}":       "first",
-		"fixed://exact":    "first",
-		"fixed://exact/no": "",
-		"db://t/1":         "second",
-		"nobody://x":       "", // {anything} matches nothing
-		"":                 "",
-	} {
-		got, ok := v.ResourceOwner(uri)
-		if got != want || ok != (want != "") {
-			t.Errorf("%q: got %q, %v, want %q", uri, got, ok, want)
-		}
+	c := twoLibraries()
+	all := c.View()
+	stored := &Stored{Listing: Listing{Prompts: raws(`{"name":"greet"}`, `{"name":"bye"}`), Resources: raws(`{"uri":"shared://x","name":"two"}`)}, ReadTools: func() []json.RawMessage { return nil }}
+	c.Put("second", nil)
+	if got := c.View().Prompts(); len(got) != 1 || string(got[0]) != `{"name":"greet","arguments":[]}` {
+		t.Errorf("the second is not known, got %s", got)
 	}
-}
-
-func TestPromptOwnerIsFirstInConfigOrder(t *testing.T) {
-	t.Parallel()
-	v := twoLibraries().View()
-	for name, want := range map[string]string{"greet": "first", "bye": "second", "none": ""} {
-		if got, ok := v.PromptOwner(name); got != want || ok != (want != "") {
-			t.Errorf("%q: got %q, %v, want %q", name, got, ok, want)
-		}
-	}
+	c.RememberServer("second", stored)
+	equal(t, c.View().Prompts(), all.Prompts())
+	equal(t, c.View().Resources()[:3], all.Resources()[:3])
 }
 
 func TestCollisionsAreNamedAndGoOnceResolved(t *testing.T) {
 	t.Parallel()
 	c := twoLibraries()
 	equal(t, c.View().Collisions(), []string{
-		`resource URI collision: "shared://x" of second is hidden by that of first`,
-		`resource template collision: "file:///{path}" of second is hidden by that of first`,
-		`prompt name collision: "greet" of second is hidden by that of first`,
+		`resource URI collision: "shared://x" is listed by first and second; hosts see "dynmcp+first+shared://x", "dynmcp+second+shared://x"`,
+		`resource template collision: "file:///{path}" is listed by first and second; hosts see "dynmcp+first+file:///{path}", "dynmcp+second+file:///{path}"`,
+		`prompt name collision: "greet" is listed by first and second; hosts see "first.greet", "second.greet"`,
 	})
+	if shown := c.View().Texts().Loaded("second"); !strings.Contains(shown, "- dynmcp+second+shared://x (two)") || !strings.Contains(shown, "- second.greet") {
+		t.Error(shown)
+	}
 	put(c, "first", &Listing{})
 	if got := c.View().Collisions(); got != nil {
 		t.Error(got)
 	}
-	if owner, _ := c.View().ResourceOwner("shared://x"); owner != "second" {
-		t.Errorf("owner is %q", owner)
-	}
+	equal(t, c.View().Entries("resources", "second")[:1], raws(`{"uri":"shared://x","name":"two"}`))
 }
 
 func TestListsAreEmptyBeforeData(t *testing.T) {

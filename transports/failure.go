@@ -32,6 +32,7 @@ const (
 	CodeNotApproved  = 5116 // its tool differs from the one that was approved
 	CodeDenied       = 5117 // the policy of the config refuses the call
 	CodeNotListed    = 5118 // no listed server has it, but some are not listed yet
+	CodeAmbiguous    = 5119 // several servers have a resource or prompt of that name
 )
 
 // An Outcome says whether a failed call may have run.

@@ -52,7 +52,7 @@ func TestFailureAdvice(t *testing.T) {
 
 // Most hosts show models only the message of an error, and some cut it.
 func TestMessageSaysWhetherTheCallRan(t *testing.T) {
-	for code := int64(CodeStartFailed); code <= CodeNotListed; code++ {
+	for code := int64(CodeStartFailed); code <= CodeAmbiguous; code++ {
 		for _, outcome := range []Outcome{NotSent, Unknown, Executed} {
 			for _, cause := range []string{"c", strings.Repeat("long ", 100)} {
 				f := &Failure{Upstream: "server", Code: code, Outcome: outcome, Cause: errors.New(cause)}

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// Prompts, completion and logging pass by name; the first server in config order
-// that lists a prompt has it.
+// Prompts, completion and logging pass by name; prompts that two servers list have the server in it.
 
 func TestPromptsAndCompletionsGoToTheOwner(t *testing.T) {
 	t.Parallel()
@@ -40,11 +39,11 @@ func TestSamePromptOfTwoServersIsWarnedAbout(t *testing.T) {
 	first, second := fake(t, "first", "-prompt", "same"), fake(t, "second", "-prompt", "same", "-prompt", "other")
 	host := serve(t, first, second)
 	contains(t, host.WaitStderr("prompt name collision"), "same", "first", "second")
-	if got := names(host.Call("prompts/list", nil).Member("prompts"), "name"); !slices.Equal(got, []string{"same", "other"}) {
+	if got := names(host.Call("prompts/list", nil).Member("prompts"), "name"); !slices.Equal(got, []string{"first.same", "second.same", "other"}) {
 		t.Errorf("got %q", got)
 	}
-	host.Call("prompts/get", `{"name":"same"}`)
-	if first.Count("prompts/get") != 1 || second.Count("prompts/get") != 0 {
+	host.Call("prompts/get", `{"name":"second.same"}`)
+	if first.Count("prompts/get") != 0 || second.Count("prompts/get same") != 1 {
 		t.Errorf("got %q and %q", first.Events(), second.Events())
 	}
 }

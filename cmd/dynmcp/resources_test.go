@@ -9,8 +9,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// Resources pass with their URIs as they are; the first server in config order
-// that lists one has it.
+// Resources pass with their URIs as they are; those that two servers list have the server in them.
 
 // direct runs a fake without a proxy, to compare with.
 func direct(t *testing.T, name string, args ...string) *mcptest.Host {
@@ -110,11 +109,14 @@ func TestSameURIOfTwoServersIsWarnedAbout(t *testing.T) {
 	first, second := fake(t, "first", "-resource", "fake://same"), fake(t, "second", "-resource", "fake://same", "-resource", "fake://other")
 	host := serve(t, first, second)
 	contains(t, host.WaitStderr("resource URI collision"), "fake://same", "second", "first", "level=WARN")
-	if got := names(host.Call("resources/list", nil).Member("resources"), "uri"); !slices.Equal(got, []string{"fake://same", "fake://other"}) {
+	if got := names(host.Call("resources/list", nil).Member("resources"), "uri"); !slices.Equal(got, []string{"dynmcp+first+fake://same", "dynmcp+second+fake://same", "fake://other"}) {
 		t.Errorf("got %q", got)
 	}
-	host.Call("resources/read", `{"uri":"fake://same"}`)
-	if first.Count("resources/read") != 1 || second.Count("resources/read") != 0 {
+	if m := host.Call("resources/read", `{"uri":"fake://same"}`); m.Code() != transports.CodeAmbiguous {
+		t.Errorf("got %s", m.Raw)
+	}
+	contains(t, host.Call("resources/read", `{"uri":"dynmcp+second+fake://same"}`).Raw, `"uri":"dynmcp+second+fake://same"`, "contents of fake://same")
+	if first.Count("resources/read") != 0 || second.Count("resources/read fake://same") != 1 {
 		t.Errorf("got %q and %q", first.Events(), second.Events())
 	}
 }

@@ -23,7 +23,6 @@ type Endpoint struct {
 	speaksSSE     atomic.Bool                     // its transport was unspecified, and is HTTP with SSE
 	AskedEra      atomic.Pointer[transports.Era]  // era in which another replica requested it; nil if none did
 	relatesTasks  atomic.Bool                     // it has tasks of the handshake era, to which other messages refer
-	SeenURIs      seenURIs                        // in its results
 	RootsAsked    ask.Roots                       // its questions for the roots
 	asksRoots     atomic.Bool                     // it has asked for them
 	roots         atomic.Pointer[json.RawMessage] // the roots that it is for, nil unless it is for a set of them

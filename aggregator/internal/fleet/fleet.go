@@ -67,6 +67,7 @@ type Fleet struct {
 	Records   records
 	Endpoints sync.Map // *lazy.Upstream to its *Endpoint
 	Lists     Comparisons
+	userLinks sessions.UserLinks
 }
 
 // New returns a fleet without upstreams, which are added to Set.
@@ -143,20 +144,6 @@ func (f *Fleet) Sees(s *sessions.Session, u *lazy.Upstream) bool {
 	}
 	owner, _ := f.owner(s, u)
 	return u.Owner == owner
-}
-
-// ResourceOwner returns the entry of the server that lists a resource, or has a template for it, or
-// else had it in a result.
-func (f *Fleet) ResourceOwner(s *sessions.Session, uri string) *lazy.Upstream {
-	if server, ok := f.Views(s)[catalog.NoTasks].ResourceOwner(uri); ok {
-		return f.Set.Get(server)
-	}
-	for _, u := range f.Upstreams(s) {
-		if f.Of(u).SeenURIs.has(uri) {
-			return f.Set.Get(u.Server.Name)
-		}
-	}
-	return nil
 }
 
 // IsOffered reports whether there is an upstream that was not evicted.

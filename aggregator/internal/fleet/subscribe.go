@@ -9,6 +9,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 	"github.com/dynmcp/dynmcp/aggregator/internal/task"
+	"github.com/dynmcp/dynmcp/catalog/names"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/transports"
@@ -18,21 +19,34 @@ import (
 // A Subscriber begins or ends a subscription at an upstream.
 type Subscriber func(conn *upstream.Conn, ctx context.Context, params json.RawMessage) error
 
-// IsSubscribed reports whether a host of the upstream is subscribed to a resource.
+// IsSubscribed reports whether a host of the upstream is subscribed to a resource, by the server's own
+// URI.
 func (p *Endpoint) IsSubscribed(uri string) bool {
+	server := p.Upstream.Server.Name
+	scoped := names.Scoped(server, uri)
 	if p.Upstream.Owner == "" {
-		return p.fleet.Sessions.IsSubscribed(p.Upstream.Server.Name, uri)
+		return p.fleet.Sessions.IsSubscribed(server, uri) || p.fleet.Sessions.IsSubscribed(server, scoped)
 	}
-	_, ok := p.Source().Subscriptions()[uri]
-	return ok
+	all := p.Source().Subscriptions()
+	return all[uri] != nil || all[scoped] != nil
 }
 
 // resourceUpdated forwards that a resource changed: to the sessions that are subscribed to it, or to
-// a resource that contains it, and to no others.
+// a resource that contains it, and to no others. Each gets the URI that it knows.
 func (p *Endpoint) resourceUpdated(params json.RawMessage) {
-	uri, _ := wire.Text(wire.Get(params, "uri"))
-	for _, s := range p.Source().Subscribers(uri) {
-		s.Recipient.Notify("notifications/resources/updated", params, func(st notify.Stream) bool { return st.Covers(uri) })
+	server := p.Upstream.Server.Name
+	own, _ := wire.Text(wire.Get(params, "uri"))
+	for _, uri := range [...]string{own, names.Scoped(server, own)} {
+		subscribers := p.Source().Subscribers(uri)
+		if len(subscribers) > 0 && uri != own {
+			params = wire.Set(params, "uri", wire.Quote(uri))
+		}
+		for _, s := range subscribers {
+			if u, _, _ := p.fleet.ResourceOwner(s, uri); u != nil && u.Server.Name != server {
+				continue // it is another server's for this session
+			}
+			s.Recipient.Notify("notifications/resources/updated", params, func(st notify.Stream) bool { return st.Covers(uri) })
+		}
 	}
 }
 
@@ -40,11 +54,12 @@ func (p *Endpoint) resourceUpdated(params json.RawMessage) {
 // upstream is connected.
 func (f *Fleet) DropSubscriptions(s *sessions.Session, uris map[string]bool) {
 	for uri := range uris {
-		u := f.ExistingFor(s, f.ResourceOwner(s, uri))
-		if u == nil || u.Conn() == nil || f.Of(u).IsSubscribed(uri) {
+		owner, own, _ := f.ResourceOwner(s, uri)
+		u := f.ExistingFor(s, owner)
+		if u == nil || u.Conn() == nil || f.Of(u).IsSubscribed(own) {
 			continue
 		}
-		f.Of(u).subscribeLater(u.Conn(), AboutURI(uri), (*upstream.Conn).Unsubscribe)
+		f.Of(u).subscribeLater(u.Conn(), AboutURI(own), (*upstream.Conn).Unsubscribe)
 	}
 }
 
@@ -70,12 +85,12 @@ func (p *Endpoint) hasSubscribers() bool { return len(p.subscriptions(transports
 func (p *Endpoint) subscriptions(era transports.Era) (all []json.RawMessage) {
 	f := p.fleet
 	for topic, s := range p.Source().Subscriptions() {
-		owner, params := f.ResourceOwner(s, topic), AboutURI(topic)
+		owner, own, _ := f.ResourceOwner(s, topic)
+		params := AboutURI(own)
 		if id, isTask := notify.TaskOf(topic); isTask {
 			if era != transports.Stateless {
 				continue
 			}
-			var own string
 			owner, own = f.TaskOwner(s, id)
 			params = task.About(own)
 		}

@@ -34,7 +34,7 @@ func (c *Call) Deliver(r *host.Request, conn *upstream.Conn, outline *wire.Outli
 		c.nextRound(r, result)
 	case err == nil:
 		if conn.ServerInfo().Has("resources") {
-			c.Server.SeenURIs.AddFrom(result)
+			result = c.Server.ShowLinks(c.Session, result, c.Route.Scoped)
 		}
 		result, stored, err := c.shownResult(r, conn, outline, result)
 		if err != nil {

@@ -34,6 +34,7 @@ type Route struct {
 	Task      bool            // params ask for a task
 	AsText    bool            // a failure of dynmcp is a tool result, for the model to read
 	Whole     bool            // the result is for a program: it is not shortened
+	Scoped    bool            // the host's URI has the server in it, and so have those of the result
 	retry     bool            // it certainly did not run the first time
 	opened    bool            // the requestState in params is the upstream's own
 	rounds    int             // how often it was repeated with answers of the host

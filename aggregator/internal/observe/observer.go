@@ -41,6 +41,7 @@ var kinds = map[int64]string{
 	transports.CodeNotApproved:  "not_approved",
 	transports.CodeDenied:       "denied",
 	transports.CodeNotListed:    "not_listed",
+	transports.CodeAmbiguous:    "ambiguous",
 }
 
 // A Reporter reports events to observers, and calls to the log too.

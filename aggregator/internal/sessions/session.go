@@ -49,6 +49,7 @@ type Session struct {
 	Shown       Definitions          // to its model
 	Roots       ask.RootSet
 	Connections Connections
+	Links       Links
 	LevelUpdate LevelUpdate
 
 	begun atomic.Bool
@@ -147,7 +148,7 @@ func (s *Session) setDeclaration(d Declaration) {
 }
 
 // Count charges the session's account for what is kept of its host: declared capabilities,
-// subscriptions, the request for log messages, roots. It returns false if the account may not have
+// subscriptions, the request for log messages, roots, links of results. It returns false if the account may not have
 // so much. It must be called when any of that has changed, and at the end of the session, when
 // nothing is charged.
 func (s *Session) Count() bool {
@@ -161,7 +162,7 @@ func (s *Session) countLocked() bool {
 	n := 0
 	if s.Persistent && !s.Recipient.Ended() { // the body of the one request of another is counted
 		_, roots := s.Roots.Known()
-		n = copies*max(len(s.Declaration().Capabilities)-small, 0) + s.Recipient.Kept() + len(roots)
+		n = copies*max(len(s.Declaration().Capabilities)-small, 0) + s.Recipient.Kept() + s.Links.kept() + len(roots)
 	}
 	return s.reserved.Resize(int64(n))
 }
