@@ -10,11 +10,17 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
+	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
+
+// booming is a tool's schema that cannot be shown.
+type booming struct{}
+
+func (booming) ShowInput(*catalog.Tool) string { panic("boom") }
 
 // A request whose goroutine panics, or whose answer causes a panic when it arrives, is
 // answered with the panic, and the log says where it was.
@@ -45,14 +51,14 @@ func TestPanicIsTheAnswer(t *testing.T) {
 	r := request()
 	c := callOf(&forward.Call{Env: &agg.calls, Server: agg.fleet.Of(u)}, &sessions.Session{}, r)
 	c.BeginSending(r, nil, func() {})
-	c.Route.OnError = func(error) { panic("boom") }
+	c.Route.Input = booming{}
 	func() {
 		defer func() {
 			if recover() == nil {
 				t.Error("the connection is not told")
 			}
 		}()
-		c.Answered(nil, &wire.Error{Code: 1})
+		c.Answered(nil, &wire.Error{Code: wire.CodeInvalidParams})
 	}()
 	wantInternal()
 	agg.Close()

@@ -51,9 +51,9 @@ func (s session) resource(uri string, era transports.Era) target {
 func (to target) owner() (u *lazy.Upstream, own string, several []string) {
 	s := to.session
 	if to.prompt {
-		return s.agg.fleet.PromptOwner(s.Session, to.name)
+		return s.agg.fleet.Names.Prompt(s.Session, to.name)
 	}
-	return s.agg.fleet.ResourceOwner(s.Session, to.name)
+	return s.agg.fleet.Names.Resource(s.Session, to.name)
 }
 
 // known reports whether servers have the target.

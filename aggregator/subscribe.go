@@ -30,7 +30,7 @@ func (q request) subscribe(ctx context.Context) error {
 	if q.r.Method == "resources/unsubscribe" {
 		q.Recipient.SetSubscribed(uri, false)
 		q.Count()
-		owner, own, _ := q.agg.fleet.ResourceOwner(q.Session, uri)
+		owner, own, _ := q.agg.fleet.Names.Resource(q.Session, uri)
 		u := q.agg.fleet.ExistingFor(q.Session, owner)
 		if u == nil && q.agg.sessions.IsSubscribed("", uri) || u != nil && q.agg.fleet.Of(u).IsSubscribed(own) {
 			return nil

@@ -67,13 +67,13 @@ type Fleet struct {
 	Records   records
 	Endpoints sync.Map // *lazy.Upstream to its *Endpoint
 	Lists     Comparisons
-	userLinks sessions.UserLinks
+	Names     Names
 }
 
 // New returns a fleet without upstreams, which are added to Set.
 func New(needs Dependencies) *Fleet {
 	f := &Fleet{Dependencies: needs}
-	f.Lists.fleet = f
+	f.Lists.fleet, f.Names.fleet = f, f
 	f.Declared.Known, f.Startup.next = make(chan struct{}), make(chan struct{})
 	f.placer = remote.Placer{Places: f.Places, Work: f.Work, Users: f}
 	needed := func(u *lazy.Upstream) bool { return f.Of(u).hasSubscribers() }

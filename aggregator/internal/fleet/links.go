@@ -12,23 +12,31 @@ import (
 	"github.com/dynmcp/dynmcp/lazy"
 )
 
-// names returns the names of resources and prompts for a session.
-func (f *Fleet) names(s *sessions.Session) *names.Table { return f.Views(s)[catalog.NoTasks].Names() }
+// Names finds the upstreams that the names of resources and prompts belong to.
+type Names struct {
+	fleet *Fleet
+	users sessions.UserLinks
+}
+
+func (ns *Names) of(s *sessions.Session) *names.Table {
+	return ns.fleet.Views(s)[catalog.NoTasks].Names()
+}
 
 // links returns what a session keeps of results. Requests that are sessions of their own share those of
 // their user.
-func (f *Fleet) links(s *sessions.Session) *sessions.Links {
+func (ns *Names) links(s *sessions.Session) *sessions.Links {
 	if s.Persistent {
 		return &s.Links
 	}
-	return f.userLinks.Of(s.User)
+	return ns.users.Of(s.User)
 }
 
-// ResourceOwner returns the entry of the server that a URI belongs to for a session, and the server's own
+// Resource returns the entry of the server that a URI belongs to for a session, and the server's own
 // form of the URI: the server in the URI, the one with the newest result that had it, that of
 // [names.Table.Resource], or the only server, if it is connected. If several servers have it, they are returned instead. For a session about
 // one server it is always that one.
-func (f *Fleet) ResourceOwner(s *sessions.Session, uri string) (u *lazy.Upstream, own string, several []string) {
+func (ns *Names) Resource(s *sessions.Session, uri string) (u *lazy.Upstream, own string, several []string) {
+	f := ns.fleet
 	if s.IsSingleServer() {
 		return f.Single(s), uri, nil
 	}
@@ -36,7 +44,7 @@ func (f *Fleet) ResourceOwner(s *sessions.Session, uri string) (u *lazy.Upstream
 	if owner, scoped := view.Names().Scoped(uri); scoped {
 		return f.Get(s, owner.Server), owner.Name, nil
 	}
-	if u := f.Get(s, f.links(s).Server(uri)); u != nil {
+	if u := f.Get(s, ns.links(s).Server(uri)); u != nil {
 		return u, uri, nil
 	}
 	owner, several := view.Names().Resource(uri)
@@ -51,27 +59,26 @@ func (f *Fleet) ResourceOwner(s *sessions.Session, uri string) (u *lazy.Upstream
 	return nil, uri, nil
 }
 
-// PromptOwner is ResourceOwner for a prompt.
-func (f *Fleet) PromptOwner(s *sessions.Session, name string) (u *lazy.Upstream, own string, several []string) {
+// Prompt is Resource for a prompt.
+func (ns *Names) Prompt(s *sessions.Session, name string) (u *lazy.Upstream, own string, several []string) {
 	if s.IsSingleServer() {
-		return f.Single(s), name, nil
+		return ns.fleet.Single(s), name, nil
 	}
-	owner, several := f.names(s).Prompt(name)
-	return f.Get(s, owner.Server), owner.Name, several
+	owner, several := ns.of(s).Prompt(name)
+	return ns.fleet.Get(s, owner.Server), owner.Name, several
 }
 
 // maxLinksOfOne is how many URIs of one result are kept, so that they do not displace those of others.
 const maxLinksOfOne = 256
 
-// ShowLinks returns a result of the upstream for a session, and keeps its URIs: those that are also
+// Show returns a result of a server for a session, and keeps its URIs: those that are also
 // another server's have the server in them, if they are in links, embedded resources or contents of
 // resources. With scoped all of these have it. A result without is returned as it is.
-func (p *Endpoint) ShowLinks(s *sessions.Session, result json.RawMessage, scoped bool) json.RawMessage {
+func (ns *Names) Show(s *sessions.Session, server string, result json.RawMessage, scoped bool) json.RawMessage {
 	if s.IsSingleServer() || !bytes.Contains(result, uriKey) {
 		return result
 	}
-	f, server := p.fleet, p.Upstream.Server.Name
-	table, links := f.names(s), f.links(s)
+	table, links := ns.of(s), ns.links(s)
 	shown := func(uri string) string {
 		if scoped {
 			return names.Scoped(server, uri)

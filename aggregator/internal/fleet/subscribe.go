@@ -42,7 +42,7 @@ func (p *Endpoint) resourceUpdated(params json.RawMessage) {
 			params = wire.Set(params, "uri", wire.Quote(uri))
 		}
 		for _, s := range subscribers {
-			if u, _, _ := p.fleet.ResourceOwner(s, uri); u != nil && u.Server.Name != server {
+			if u, _, _ := p.fleet.Names.Resource(s, uri); u != nil && u.Server.Name != server {
 				continue // it is another server's for this session
 			}
 			s.Recipient.Notify("notifications/resources/updated", params, func(st notify.Stream) bool { return st.Covers(uri) })
@@ -54,7 +54,7 @@ func (p *Endpoint) resourceUpdated(params json.RawMessage) {
 // upstream is connected.
 func (f *Fleet) DropSubscriptions(s *sessions.Session, uris map[string]bool) {
 	for uri := range uris {
-		owner, own, _ := f.ResourceOwner(s, uri)
+		owner, own, _ := f.Names.Resource(s, uri)
 		u := f.ExistingFor(s, owner)
 		if u == nil || u.Conn() == nil || f.Of(u).IsSubscribed(own) {
 			continue
@@ -85,7 +85,7 @@ func (p *Endpoint) hasSubscribers() bool { return len(p.subscriptions(transports
 func (p *Endpoint) subscriptions(era transports.Era) (all []json.RawMessage) {
 	f := p.fleet
 	for topic, s := range p.Source().Subscriptions() {
-		owner, own, _ := f.ResourceOwner(s, topic)
+		owner, own, _ := f.Names.Resource(s, topic)
 		params := AboutURI(own)
 		if id, isTask := notify.TaskOf(topic); isTask {
 			if era != transports.Stateless {

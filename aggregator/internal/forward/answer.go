@@ -34,7 +34,7 @@ func (c *Call) Deliver(r *host.Request, conn *upstream.Conn, outline *wire.Outli
 		c.nextRound(r, result)
 	case err == nil:
 		if conn.ServerInfo().Has("resources") {
-			result = c.Server.ShowLinks(c.Session, result, c.Route.Scoped)
+			result = c.Env.Fleet.Names.Show(c.Session, c.Route.Upstream.Server.Name, result, c.Route.Scoped)
 		}
 		result, stored, err := c.shownResult(r, conn, outline, result)
 		if err != nil {
@@ -58,8 +58,6 @@ func (c *Call) Deliver(r *host.Request, conn *upstream.Conn, outline *wire.Outli
 		again := c.again()
 		again.retry = true
 		c.Env.Dispatch(c.Session, r, again)
-	case c.Route.OnError != nil:
-		c.Route.OnError(err)
 	default:
 		if asks := urlElicitations(r, c.Route.Params, conn, err); asks != nil {
 			r.Reply(asks, nil)

@@ -38,7 +38,6 @@ type Route struct {
 	retry     bool            // it certainly did not run the first time
 	opened    bool            // the requestState in params is the upstream's own
 	rounds    int             // how often it was repeated with answers of the host
-	OnError   func(error)     // receives an error in place of the host; may be nil
 
 	Surface string        // how the tool is called, "" for other requests
 	Tool    *catalog.Tool // the called tool, nil for other requests

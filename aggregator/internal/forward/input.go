@@ -34,12 +34,8 @@ func (env *Env) resume(s *sessions.Session, r *host.Request, to Route) (_ Route,
 	}
 	text, _ := wire.Text(raw)
 	state, ours := env.States.Open(text)
-	elsewhere := state.Upstream != to.Upstream.Server.Name
 	switch {
-	case ours && elsewhere && to.OnError != nil: // the caller tries its upstream next
-		to.OnError(ask.Stale())
-		return to, true
-	case !ours, elsewhere, state.Principal != s.User, state.Request != ask.Digest(r.Method, to.Params), time.Now().Unix() > state.Expires:
+	case !ours, state.Upstream != to.Upstream.Server.Name, state.Principal != s.User, state.Request != ask.Digest(r.Method, to.Params), time.Now().Unix() > state.Expires:
 		r.Reply(nil, ask.Stale())
 		return to, true
 	}
