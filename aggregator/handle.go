@@ -102,8 +102,8 @@ func (s session) handle(r *host.Request) {
 	default:
 		// An unknown method is passed on for a host of one wrapped server, and for mcp_call,
 		// which promises it.
-		if s.Single() == nil && !s.Surface().AnyMethod {
-			r.Reply(nil, unknownMethod(r.Method))
+		if s.Single() == nil {
+			q.passExtension()
 			return
 		}
 		q.passOn("")

@@ -85,10 +85,10 @@ func (ns *Names) Show(s *sessions.Session, server string, result json.RawMessage
 		}
 		return table.Shown(server, uri, links.Server(uri))
 	}
-	kept, grown, others := 0, false, scoped
+	kept, grown, others := 0, false, false
 	for uri := range uris(result) {
-		switch known := links.Server(uri); {
-		case table.Shown(server, uri, known) != uri:
+		switch {
+		case shown(uri) != uri:
 			others = true
 		case kept < maxLinksOfOne:
 			kept++
@@ -144,7 +144,7 @@ func uris(result json.RawMessage) iter.Seq[string] {
 }
 
 // linksIn yields the positions of the URIs of links and resources in a result: of a tool, of a task that
-// has ended, of a prompt, or of a read.
+// has ended, of a prompt, of a read, or of a list.
 func linksIn(result json.RawMessage) iter.Seq[wire.Span] {
 	return func(yield func(wire.Span) bool) {
 		ok := true
@@ -175,8 +175,13 @@ func linksIn(result json.RawMessage) iter.Seq[wire.Span] {
 				}
 			}
 		}
-		for item := range wire.Elements(wire.Get(result, "contents")) {
-			uri(item, "uri")
+		for key, list := range wire.Members(result) { // contents, or a list of an extension
+			if name, _ := wire.Text(key); name == "content" || name == "messages" {
+				continue
+			}
+			for item := range wire.Elements(list) {
+				uri(item, "uri")
+			}
 		}
 	}
 }

@@ -21,8 +21,10 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
+// Extension is the id of the extension of the stateless era.
+const Extension = "io.modelcontextprotocol/tasks"
+
 const (
-	extension   = "io.modelcontextprotocol/tasks"
 	metaRelated = "io.modelcontextprotocol/related-task"
 	// codeMissingCapability is the error for a request that needs a capability which
 	// its sender has not declared (MCP 2026-07-28).
@@ -32,7 +34,7 @@ const (
 // Declared returns the kind of tasks in the capabilities of a peer of an era.
 func Declared(capabilities json.RawMessage, era transports.Era) catalog.Tasks {
 	switch {
-	case era == transports.Stateless && wire.IsObject(wire.Get(capabilities, "extensions", extension)):
+	case era == transports.Stateless && wire.IsObject(wire.Get(capabilities, "extensions", Extension)):
 		return catalog.StatelessTasks
 	case era == transports.Handshake && wire.IsObject(wire.Get(capabilities, "tasks")):
 		return catalog.HandshakeTasks
@@ -62,16 +64,16 @@ func Advertise(capabilities json.RawMessage, follows catalog.Tasks, view *catalo
 	}
 	capabilities = wire.Delete(capabilities, "tasks")
 	extensions := wire.Get(capabilities, "extensions")
-	if wire.Get(extensions, extension) != nil {
-		extensions = wire.Delete(extensions, extension)
+	if wire.Get(extensions, Extension) != nil {
+		extensions = wire.Delete(extensions, Extension)
 		capabilities = wire.Set(capabilities, "extensions", extensions)
 	}
 	switch {
-	case follows == catalog.StatelessTasks && offered("extensions", extension):
+	case follows == catalog.StatelessTasks && offered("extensions", Extension):
 		if !wire.IsObject(extensions) {
 			extensions = []byte(`{}`)
 		}
-		capabilities = wire.Set(capabilities, "extensions", wire.Set(extensions, extension, []byte(`{}`)))
+		capabilities = wire.Set(capabilities, "extensions", wire.Set(extensions, Extension, []byte(`{}`)))
 	case follows == catalog.HandshakeTasks && offered("tasks"):
 		capabilities = wire.Set(capabilities, "tasks", handshakeTasks(offered))
 	}
@@ -94,8 +96,8 @@ func handshakeTasks(offered func(...string) bool) json.RawMessage {
 func Missing() *wire.Error {
 	return &wire.Error{
 		Code:    codeMissingCapability,
-		Message: "missing required client capability " + extension,
-		Data:    fmt.Appendf(nil, `{"requiredCapabilities":{"extensions":{%q:{}}}}`, extension),
+		Message: "missing required client capability " + Extension,
+		Data:    fmt.Appendf(nil, `{"requiredCapabilities":{"extensions":{%q:{}}}}`, Extension),
 	}
 }
 
