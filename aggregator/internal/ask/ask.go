@@ -69,11 +69,16 @@ func Lacks(capabilities json.RawMessage, method string, params json.RawMessage) 
 	return ""
 }
 
-// Able returns the capabilities of a host through which upstreams of the other era can make
-// requests to it, nil if there are none.
-func Able(capabilities json.RawMessage) (able json.RawMessage) {
-	for _, capability := range []string{"roots", "sampling", "elicitation"} {
-		if declared := wire.Get(capabilities, capability); declared != nil {
+// Able returns the capabilities of a host that mean something to upstreams of the other era: those
+// through which they can make requests to it, and its extensions except one. It returns nil if there are
+// none.
+func Able(capabilities json.RawMessage, except string) (able json.RawMessage) {
+	for _, capability := range []string{"roots", "sampling", "elicitation", "extensions"} {
+		declared := wire.Get(capabilities, capability)
+		if capability == "extensions" {
+			declared = wire.Delete(declared, except)
+		}
+		if len(declared) > 0 {
 			if able == nil {
 				able = json.RawMessage(`{}`)
 			}

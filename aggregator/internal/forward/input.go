@@ -7,6 +7,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
+	"github.com/dynmcp/dynmcp/aggregator/internal/task"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -83,7 +84,7 @@ func (c *Call) translateEra(conn *upstream.Conn, era transports.Era) (wire.Objec
 			params = params.Delete("inputResponses")
 		}
 	}
-	if able := ask.Able(s.Declaration().Capabilities); able != nil {
+	if able := ask.Able(s.Declaration().Capabilities, task.Extension); able != nil {
 		params = transports.WithMeta(params, transports.MetaCapabilities, able)
 	}
 	if level := s.Recipient.Level(); level.IsSet() {
