@@ -99,11 +99,11 @@ func (t *Tool) hints() string {
 // upstream's.
 func (t *Tool) Definition() json.RawMessage { return t.define(t.Raw, t.Name) }
 
-// DirectDefinition is the tool's entry in a list for hosts that decode it into types. It has
-// the name of the direct surface, in at most longest characters (directname.Short). Otherwise it
-// means the same as Definition.
-func (t *Tool) DirectDefinition(longest int) json.RawMessage {
-	return t.define(t.typed, directname.Short(t.Direct, longest))
+// DirectDefinition is a tool's entry in a list for hosts that decode it into types. It has
+// the name of the direct surface, in at most longest characters (directname.Short), and the URI of its
+// view as hosts read it. Otherwise it means the same as Definition.
+func (v *View) DirectDefinition(t *Tool, longest int) json.RawMessage {
+	return v.names.ShowViews(t.Server, t.define(t.typed, directname.Short(t.Direct, longest)))
 }
 
 func (t *Tool) define(def json.RawMessage, name string) json.RawMessage {

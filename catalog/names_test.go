@@ -212,7 +212,7 @@ func TestDirectNamesAreFitAndUnique(t *testing.T) {
 			if back, ok := v.Direct(short); !ok || back != tool {
 				t.Errorf("%d: %q does not find %s", longest, short, tool.Name)
 			}
-			if name := wire.Get(tool.DirectDefinition(longest), "name"); string(name) != display.Quote(short) {
+			if name := wire.Get(c.View().DirectDefinition(tool, longest), "name"); string(name) != display.Quote(short) {
 				t.Errorf("%d: %s is listed as %s", longest, tool.Name, name)
 			}
 		}

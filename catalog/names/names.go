@@ -7,6 +7,7 @@
 package names
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -298,4 +299,28 @@ func (t *Table) Shown(server, uri, elsewhere string) string {
 		return uri
 	}
 	return Scoped(server, uri)
+}
+
+// viewURIs are the paths to the URI of a tool's view in its definition: of MCP Apps, of its drafts, and of
+// the Apps SDK.
+var viewURIs = [][]string{{"_meta", "ui", "resourceUri"}, {"_meta", "ui/resourceUri"}, {"_meta", "openai/outputTemplate"}}
+
+// ShowViews returns the definition of a server's tool with the URI of its view as hosts can read it: with
+// the server in it, unless the server alone lists it.
+func (t *Table) ShowViews(server string, definition json.RawMessage) json.RawMessage {
+	if len(t.servers) < 2 || !bytes.Contains(definition, []byte("resourceUri")) && !bytes.Contains(definition, []byte("outputTemplate")) {
+		return definition
+	}
+	var edits []wire.Edit
+	for _, path := range viewURIs {
+		at := wire.Find(definition, path...)
+		uri, ok := wire.Text(at.In(definition))
+		if ok && strings.HasPrefix(uri, "ui://") && (len(t.Claims(uri)) == 0 || t.Shown(server, uri, "") != uri) {
+			edits = append(edits, wire.Edit{Span: at, With: wire.Quote(Scoped(server, uri))})
+		}
+	}
+	if edits == nil {
+		return definition
+	}
+	return wire.Replace(definition, edits...)
 }

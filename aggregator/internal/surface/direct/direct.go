@@ -30,7 +30,7 @@ func (t texts) Instructions(v *catalog.View) string {
 func definitions(v *catalog.View, longest int) (all []json.RawMessage) {
 	for _, t := range v.Listed() {
 		if _, ok := v.Direct(t.Direct); ok {
-			all = append(all, t.DirectDefinition(longest))
+			all = append(all, v.DirectDefinition(t, longest))
 		}
 	}
 	return all

@@ -113,7 +113,7 @@ func pinned(cfg *schema.Config) []surface.Tool {
 			Name: directname.Of(server, leaf),
 			Definitions: func(v *catalog.View, longest int) []json.RawMessage {
 				if t, ok := v.Tool(pin); ok {
-					return []json.RawMessage{t.DirectDefinition(longest)}
+					return []json.RawMessage{v.DirectDefinition(t, longest)}
 				}
 				return nil // not yet, or there is no such tool
 			},
