@@ -22,8 +22,9 @@ import (
 // for them on. The methods of an extension "vendor.example/x" begin with "x/".
 
 // withExtensions adds the extensions of a view's servers to capabilities. Of two servers with one
-// extension, the settings of the first are announced.
-func withExtensions(capabilities json.RawMessage, view *catalog.View) json.RawMessage {
+// extension, the settings of the first are announced. A server that is not known yet may have views, so a
+// host that shows them is told so.
+func withExtensions(capabilities json.RawMessage, view *catalog.View, able catalog.Abilities) json.RawMessage {
 	all := []byte(`{}`)
 	for _, server := range view.Servers() {
 		for key, settings := range wire.Members(wire.Get(server.Capabilities, "extensions")) {
@@ -31,6 +32,9 @@ func withExtensions(capabilities json.RawMessage, view *catalog.View) json.RawMe
 				all = wire.Set(all, string(bytes.Trim(key, `"`)), settings)
 			}
 		}
+	}
+	if !view.Complete() && able.ShowsViews() && wire.Get(all, catalog.AppsExtension) == nil {
+		all = wire.Set(all, catalog.AppsExtension, []byte(`{}`))
 	}
 	if len(all) == len(`{}`) {
 		return capabilities

@@ -23,9 +23,13 @@ const (
 	ableSamplingTools
 	ableForms
 	ableURLs
+	ableApps // it shows views of MCP Apps
 
 	AbleToAll Abilities = 1<<iota - 1
 )
+
+// AppsExtension is the id of MCP Apps.
+const AppsExtension = "io.modelcontextprotocol/ui"
 
 // AbilitiesOf reads the capabilities that a host declared.
 func AbilitiesOf(capabilities json.RawMessage) (able Abilities) {
@@ -40,8 +44,12 @@ func AbilitiesOf(capabilities json.RawMessage) (able Abilities) {
 	add(ableSamplingTools, has("sampling", "tools"))
 	add(ableForms, has("elicitation", "form") || has("elicitation") && !has("elicitation", "url"))
 	add(ableURLs, has("elicitation", "url"))
+	add(ableApps, has("extensions", AppsExtension))
 	return able
 }
+
+// ShowsViews reports whether the host shows views of MCP Apps.
+func (a Abilities) ShowsViews() bool { return a&ableApps != 0 }
 
 // Capabilities returns the declaration of a host that has these abilities and no others.
 func (a Abilities) Capabilities() json.RawMessage {
@@ -59,6 +67,7 @@ func (a Abilities) Capabilities() json.RawMessage {
 	if a&ableForms != 0 && a&ableURLs != 0 {
 		add(ableURLs, "elicitation", `{"form":{},"url":{}}`)
 	}
+	add(ableApps, "extensions", `{"`+AppsExtension+`":{"mimeTypes":["text/html;profile=mcp-app"]}}`)
 	return declared
 }
 
@@ -168,10 +177,29 @@ func (l *Listing) unlistedFor(able Abilities) (keys []string, known bool) {
 // whyUnlisted says why a tool is missing that the server lists to other hosts.
 const whyUnlisted = "its server lists it only to hosts that support more of roots, sampling and elicitation"
 
+const whyForViews = "it is only for views of MCP Apps, which this host does not show"
+
+// forViews returns how many tools are only for views.
+func (x *index) forViews() (n int) {
+	if x.open != nil {
+		return x.stored.ForViews
+	}
+	for _, e := range x.tools {
+		if e.OnlyViews {
+			n++
+		}
+	}
+	return n
+}
+
 // seenBy returns the index for hosts with these abilities.
 func (x *index) seenBy(able Abilities) *index {
 	keys, _ := x.listing.unlistedFor(able)
-	if len(keys) == 0 {
+	forViews := 0 // tools that are only for views
+	if able&ableApps == 0 {
+		forViews = x.forViews()
+	}
+	if len(keys) == 0 && forViews == 0 {
 		return x
 	}
 	seen := *x
@@ -181,12 +209,17 @@ func (x *index) seenBy(able Abilities) *index {
 	}
 	if x.open != nil {
 		stored := *x.stored
-		stored.Count -= len(slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return !strings.HasPrefix(key, "tool ") }))
+		stored.ForViews -= forViews
+		stored.Count -= forViews + len(slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return !strings.HasPrefix(key, "tool ") }))
 		seen.stored = &stored
 		seen.open = sync.OnceValue(func() *index { return x.open().seenBy(able) })
 	}
 	seen.tools, seen.hidden = nil, maps.Clone(x.hidden)
 	for _, e := range x.tools {
+		if forViews > 0 && e.OnlyViews {
+			seen.hidden[e.Name] = entry.LeftOut{Tool: e, Why: whyForViews}
+			continue
+		}
 		if isUnlisted("tool ", e.Name) {
 			seen.hidden[e.Name] = entry.LeftOut{Tool: e, Why: whyUnlisted}
 			continue

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dynmcp/dynmcp/internal/wire"
@@ -19,7 +20,8 @@ func TestAbilities(t *testing.T) {
 		`{"elicitation":{}}`:          ableForms,
 		`{"elicitation":{"form":{}}}`: ableForms,
 		`{"elicitation":{"url":{}}}`:  ableURLs,
-		`{"roots":{"listChanged":true},"sampling":{"tools":{}},"elicitation":{"form":{},"url":{}}}`: AbleToAll,
+		`{"roots":{"listChanged":true},"sampling":{"tools":{}},"elicitation":{"form":{},"url":{}},"extensions":{"io.modelcontextprotocol/ui":{}}}`: AbleToAll,
+		`{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":[]},"io.modelcontextprotocol/tasks":{}}}`:                                        ableApps,
 	} {
 		got := AbilitiesOf(json.RawMessage(declared))
 		if got != want {
@@ -120,4 +122,39 @@ func TestListingsThatAreNotJoined(t *testing.T) {
 			t.Errorf("%s: joined to %d tools, unlisted %v", name, len(joined.Tools), joined.Unlisted)
 		}
 	}
+}
+
+// A tool that is only for views is on the direct list of hosts that show views, and nowhere else,
+// also if it is stored.
+func TestToolsForViews(t *testing.T) {
+	t.Parallel()
+	tools := raws(`{"name":"poll","inputSchema":{"type":"object"},"_meta":{"ui":{"visibility":["app"]}}}`,
+		`{"name":"show","inputSchema":{"type":"object"},"_meta":{"ui":{"visibility":["app","model"]}}}`, `{"name":"odd","inputSchema":{"type":"object"},"_meta":{"ui":{"visibility":"app"}}}`)
+	c := New()
+	c.Declare([]Server{{Name: "s", Lazy: true}})
+	check := func(state string) {
+		for able, want := range map[Abilities]string{AbleToAll: "s__poll s__show s__odd ", AbleToAll &^ ableApps: "s__show s__odd "} {
+			v := c.Views().For(able)[NoTasks]
+			if info, _ := v.Server("s"); info.Tools != 2 {
+				t.Errorf("%s, %b: %d tools", state, able, info.Tools)
+			}
+			listed := ""
+			for _, tool := range v.Listed() {
+				listed += tool.Direct + " "
+			}
+			_, direct := v.Direct("s__poll")
+			_, called := v.Called("s/poll")
+			_, leaf := v.Called("poll")
+			if listed != want || direct != (able == AbleToAll) || called || leaf || len(v.Tools()) != 2 {
+				t.Errorf("%s, %b: listed %q, direct %t, called %t or %t", state, able, listed, direct, called, leaf)
+			}
+			if found := v.Texts().Found(Search{Queries: []string{"poll"}}); strings.Contains(found, "s/poll") {
+				t.Errorf("%s, %b: %s", state, able, found)
+			}
+		}
+	}
+	c.Remember(map[string]*Stored{"s": {Count: 3, ForViews: 1, ReadTools: func() []json.RawMessage { return tools }}})
+	check("stored")
+	put(c, "s", &Listing{Tools: tools})
+	check("listed")
 }

@@ -108,7 +108,7 @@ func (x *index) broken(filters ...toolglob.Filter) []string {
 tools:
 	for _, name := range slices.Sorted(maps.Keys(x.hidden)) {
 		h := x.hidden[name]
-		if h.Why == whyUnlisted {
+		if h.Why == whyUnlisted || h.Why == whyForViews {
 			continue
 		}
 		for _, f := range filters {

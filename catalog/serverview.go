@@ -91,6 +91,7 @@ type serverView struct {
 	tools []*Tool       // shown, sorted by name
 	names []string      // their names without the server's, escaped
 	docs  []*Tool       // by entry of index.tools; nil where hidden
+	views []*Tool       // of docs, those that are only for views of MCP Apps: no model sees them
 	found search.Server // docs for searches, with overrides applied
 	terms []string      // of the server's own name
 
@@ -217,7 +218,7 @@ func (p *serverView) describeServer() ServerInfo {
 	info.Loaded, info.Stored = p.index.stored == nil, p.index.stored != nil
 	info.Tools, info.Denied = len(p.tools), len(p.denied)
 	if p.index.open != nil {
-		info.Tools = p.index.stored.Count
+		info.Tools = p.index.stored.Count - p.index.stored.ForViews
 	}
 	info.Protocol, info.Tasks, info.Instructions, info.Capabilities, info.Info, info.Rest = l.Protocol, l.Tasks, l.Instructions, l.Capabilities, l.Info, l.Rest
 	return info
@@ -240,8 +241,12 @@ func (p *serverView) addTools(taken map[string]*Tool) {
 			p.warnf("tool %s is left out: another server has the name", display.Name(t.Name))
 			continue
 		}
+		if p.docs[i] = t; e.OnlyViews {
+			p.views = append(p.views, t)
+			continue
+		}
 		p.tools = append(p.tools, t)
-		p.docs[i], p.found.Tools[i] = t, &t.Tool
+		p.found.Tools[i] = &t.Tool
 	}
 	slices.SortFunc(p.tools, func(x, y *Tool) int {
 		pacer.Step()

@@ -16,6 +16,7 @@ type Stored struct {
 	Listing        // without Tools
 	Count     int  // of the tools
 	OnlyTasks bool // one of them runs only as a task
+	ForViews  int  // how many are only for views of MCP Apps
 
 	// ReadTools returns the tools. It is called once and cannot fail: they were checked when
 	// the Stored was made.

@@ -92,6 +92,8 @@ func (m *toolset) add(p *serverView) {
 	m.tools = append(m.tools, p.tools...)
 	for _, t := range p.tools {
 		m.byName[t.Name] = t
+	}
+	for _, t := range slices.Concat(p.tools, p.views) {
 		if _, twice := m.direct[t.Direct]; !twice {
 			m.direct[t.Direct] = t
 		} else {

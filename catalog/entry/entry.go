@@ -25,6 +25,7 @@ type Tool struct {
 	Access                     toolglob.Access // according to the annotations
 	Class                      string          // for the rules of a policy
 	OnlyTask                   bool            // execution.taskSupport is "required"
+	OnlyViews                  bool            // only views of MCP Apps call it, no model
 	Check                      *input.Schema   // of inputs
 
 	schemas []json.RawMessage // all, including those of duplicate members
@@ -122,10 +123,23 @@ func readTool(raw json.RawMessage) *Tool {
 			t.Annotations = present(value)
 		case "execution":
 			t.OnlyTask = wire.EqualString(wire.Get(value, "taskSupport"), "required")
+		case "_meta":
+			t.OnlyViews = IsForViews(value)
 		}
 	}
 	t.Check, t.Access, t.Class = input.New(t.Input), toolglob.AccessOf(t.Annotations), toolglob.ClassOf(t.Annotations)
 	return t
+}
+
+// IsForViews reports whether the _meta of a tool says that only views of MCP Apps call it.
+func IsForViews(meta json.RawMessage) bool {
+	visibility := wire.Get(meta, "ui", "visibility")
+	for who := range wire.Elements(visibility) {
+		if wire.EqualString(who, "model") {
+			return false
+		}
+	}
+	return len(visibility) > 0 && visibility[0] == '['
 }
 
 // present returns nil for null.

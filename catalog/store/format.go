@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/catalog/entry"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
@@ -43,8 +44,9 @@ type head struct {
 	AsksRoots    bool   `json:"asks_roots,omitempty"`
 	Count        int    `json:"count"` // of tools
 	OnlyTasks    bool   `json:"only_tasks,omitempty"`
-	Declared     int    `json:"declared,omitempty"` // abilities plus 1
-	Lengths      []int  `json:"lengths"`            // in bytes, see texts
+	ForViews     int    `json:"for_views,omitempty"` // of the tools
+	Declared     int    `json:"declared,omitempty"`  // abilities plus 1
+	Lengths      []int  `json:"lengths"`             // in bytes, see texts
 
 	Unlisted map[catalog.Abilities][]string `json:"unlisted,omitempty"`
 }
@@ -75,7 +77,7 @@ func encode(server string, l *catalog.Listing) ([]byte, error) {
 	for _, list := range []*[]json.RawMessage{&whole.Tools, &whole.Prompts, &whole.Resources, &whole.Templates} {
 		*list = slices.DeleteFunc(slices.Clone(*list), func(e json.RawMessage) bool { return !wire.Valid(e) })
 	}
-	h := head{Server: server, Protocol: l.Protocol, Instructions: l.Instructions, Tasks: int(l.Tasks), AsksRoots: l.AsksRoots, Count: len(whole.Tools), OnlyTasks: onlyTasks(whole.Tools), Declared: int(l.Declared) + 1, Unlisted: l.Unlisted}
+	h := head{Server: server, Protocol: l.Protocol, Instructions: l.Instructions, Tasks: int(l.Tasks), AsksRoots: l.AsksRoots, Count: len(whole.Tools), OnlyTasks: onlyTasks(whole.Tools), ForViews: forViews(whole.Tools), Declared: int(l.Declared) + 1, Unlisted: l.Unlisted}
 	all := texts(&whole)
 	for _, text := range all {
 		h.Lengths = append(h.Lengths, len(text))
@@ -92,6 +94,15 @@ func onlyTasks(tools []json.RawMessage) bool {
 	return slices.ContainsFunc(tools, func(t json.RawMessage) bool {
 		return bytes.Contains(t, []byte("taskSupport")) && wire.EqualString(wire.Get(t, "execution", "taskSupport"), "required")
 	})
+}
+
+func forViews(tools []json.RawMessage) (n int) {
+	for _, t := range tools {
+		if bytes.Contains(t, []byte("visibility")) && entry.IsForViews(wire.Get(t, "_meta")) {
+			n++
+		}
+	}
+	return n
 }
 
 // decode reads a file. The result refers to text.
@@ -140,6 +151,7 @@ func decode(text []byte) (*catalog.Stored, error) {
 		},
 		Count:     h.Count,
 		OnlyTasks: h.OnlyTasks,
+		ForViews:  h.ForViews,
 		ReadTools: func() []json.RawMessage { return elements(tools) },
 	}, nil
 }

@@ -87,6 +87,14 @@ func TestEmptyListingIsKept(t *testing.T) {
 	}
 }
 
+func TestToolsForViewsAreCounted(t *testing.T) {
+	t.Parallel()
+	s, _ := kept(t, listing(`{"name":"a","_meta":{"ui":{"visibility":["app"]}}}`, `{"name":"b","_meta":{"ui":{"visibility":["app","model"]}}}`, `{"name":"visibility"}`))
+	if got := load(t, s); got.Count != 3 || got.ForViews != 1 {
+		t.Errorf("got %d of %d", got.ForViews, got.Count)
+	}
+}
+
 func TestOnlyTasksIsStored(t *testing.T) {
 	t.Parallel()
 	s, _ := kept(t, listing(`{"name":"slow","execution":{"taskSupport":"required"}}`))
