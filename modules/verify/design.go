@@ -25,6 +25,9 @@ const (
 
 var announced = lazyregexp.New(`^/(tools|resources|prompts)/listChanged$`)
 
+// forViews matches the definition of a tool that only views of MCP Apps call.
+var forViews = lazyregexp.New(`"visibility"\s*:\s*\[\s*"app"\s*\]`)
+
 var designs = []design{
 	{what: notifications, name: "logging/setLevel", path: lazyregexp.New(``),
 		reason: "dynmcp answers by itself and sets the level of each server"},
@@ -36,6 +39,8 @@ var designs = []design{
 		reason: "the name of the server stands in the answer as well as in its _meta, where hosts look for it"},
 	{what: lists, path: lazyregexp.New(`^/[^/]+$`), how: missing, value: lazyregexp.New(`"taskSupport"\s*:\s*"required"`),
 		reason: "a tool that is only called as a task is hidden from a host that does not declare tasks"},
+	{what: lists, path: lazyregexp.New(`^/[^/]+$`), how: missing, value: forViews,
+		reason: "a tool that only views of MCP Apps call is hidden from a host that does not declare them"},
 	{what: lists, path: lazyregexp.New(`^/([^/]{65,}|[^/]*[^/A-Za-z0-9_-][^/]*)$`), how: missing, value: lazyregexp.New(`"inputSchema"`), reason: renames},
 	{what: lists, path: lazyregexp.New(`^/[A-Za-z0-9_-]{9,64}$`), how: added, value: lazyregexp.New(`"name"\s*:\s*"[A-Za-z0-9_-]*_[0-9a-f]{8}"`), reason: renames},
 	{what: lists, path: lazyregexp.New(`/inputSchema/type$`), how: added, value: lazyregexp.New(`^"object"$`),

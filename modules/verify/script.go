@@ -306,7 +306,9 @@ func planOf(r *run, may mayCall) *plan {
 		}
 	}
 	for _, entry := range r.listed["tools/list"] {
-		p.addCalls(entry, may)
+		if !forViews().Match(entry) {
+			p.addCalls(entry, may)
+		}
 	}
 	info := r.info
 	if info.Has("resources") {

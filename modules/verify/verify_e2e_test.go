@@ -52,6 +52,7 @@ func subject(t *testing.T) (*verifier, schema.Server) {
 		tool("add_tool", `"name":{"examples":["later"]}`),
 		`{"name":"sleep","inputSchema":{"type":"object"}}`, tool("tool_error", ""), tool("fail", ""), tool("pid", ""),
 		`{"name":"noted","annotations":{"readOnlyHint":true,"idempotentHint":true},"inputSchema":{"type":"object"},"outputSchema":{"type":"object"}}`,
+		`{"name":"poll","annotations":{"readOnlyHint":true},"inputSchema":{"type":"object"},"_meta":{"ui":{"visibility":["app"]}}}`,
 	} {
 		args = append(args, "-tool", definition)
 	}
