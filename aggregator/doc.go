@@ -28,6 +28,10 @@
 //	              └ Stdio.Write         is never dropped               [host/stdio.go]
 //	                └ Writer.SendWithin writes it to the host          [wire/writer.go]
 //
+// Resources, templates and prompts keep their names. catalog/names says to which server each belongs, and
+// fleet.Names adds what the results of a session have shown. Requests go to that server only
+// (route.go), and results are translated where a URI is another server's too.
+//
 // Before that, request.toolCall reads which tool of ours is called, among those of the surfaces
 // (internal/exposed). That tool answers by itself, or names the upstream's tool to call
 // (toolCall). A call in the arguments of another one is a toolCall too (inner.go). A surface is

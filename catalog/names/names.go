@@ -305,10 +305,15 @@ func (t *Table) Shown(server, uri, elsewhere string) string {
 // the Apps SDK.
 var viewURIs = [][]string{{"_meta", "ui", "resourceUri"}, {"_meta", "ui/resourceUri"}, {"_meta", "openai/outputTemplate"}}
 
-// ShowViews returns the definition of a server's tool with the URI of its view as hosts can read it: with
+// MayHaveView reports whether a definition may have such a URI.
+func MayHaveView(definition json.RawMessage) bool {
+	return bytes.Contains(definition, []byte("resourceUri")) || bytes.Contains(definition, []byte("outputTemplate"))
+}
+
+// ShowViews returns the definition of a server's tool, or its result, with the URI of its view as hosts can read it: with
 // the server in it, unless the server alone lists it.
 func (t *Table) ShowViews(server string, definition json.RawMessage) json.RawMessage {
-	if len(t.servers) < 2 || !bytes.Contains(definition, []byte("resourceUri")) && !bytes.Contains(definition, []byte("outputTemplate")) {
+	if len(t.servers) < 2 || !MayHaveView(definition) {
 		return definition
 	}
 	var edits []wire.Edit

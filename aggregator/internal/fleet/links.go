@@ -114,6 +114,15 @@ func (ns *Names) Show(s *sessions.Session, server string, result json.RawMessage
 	return wire.Replace(result, edits...)
 }
 
+// ShowView returns the result of a server's tool with the URI of its view as a session's host can read it.
+// meta is the _meta of the result.
+func (ns *Names) ShowView(s *sessions.Session, server string, result, meta json.RawMessage) json.RawMessage {
+	if s.IsSingleServer() || !names.MayHaveView(meta) {
+		return result
+	}
+	return ns.of(s).ShowViews(server, result)
+}
+
 var uriKey = []byte(`"uri"`)
 
 // uris yields the values of members "uri". One search for bytes excludes most results, which have
@@ -144,12 +153,12 @@ func uris(result json.RawMessage) iter.Seq[string] {
 }
 
 // linksIn yields the positions of the URIs of links and resources in a result: of a tool, of a task that
-// has ended, of a prompt, of a read, or of a list.
+// has ended, of a prompt, of a read, or of a method of an extension.
 func linksIn(result json.RawMessage) iter.Seq[wire.Span] {
 	return func(yield func(wire.Span) bool) {
 		ok := true
 		uri := func(of json.RawMessage, path ...string) {
-			if at := wire.Locate(result, wire.Get(of, path...)); ok && at.Len > 0 {
+			if at := wire.Locate(result, wire.Get(of, path...)); ok && at.Len > 0 && result[at.Off] == '"' {
 				ok = yield(at)
 			}
 		}
@@ -175,12 +184,28 @@ func linksIn(result json.RawMessage) iter.Seq[wire.Span] {
 				}
 			}
 		}
-		for key, list := range wire.Members(result) { // contents, or a list of an extension
-			if name, _ := wire.Text(key); name == "content" || name == "messages" {
-				continue
+		var within func(value json.RawMessage)
+		within = func(value json.RawMessage) {
+			for item := range wire.Elements(value) {
+				within(item)
 			}
-			for item := range wire.Elements(list) {
-				uri(item, "uri")
+			for key, member := range wire.Members(value) {
+				if wire.EqualString(key, "uri") {
+					uri(value, "uri")
+				} else {
+					within(member)
+				}
+			}
+		}
+		for key, value := range wire.Members(result) {
+			switch name, _ := wire.Text(key); name {
+			case "content", "result", "messages", "structuredContent", "_meta":
+			case "contents":
+				for item := range wire.Elements(value) {
+					uri(item, "uri")
+				}
+			default: // of an extension
+				within(value)
 			}
 		}
 	}

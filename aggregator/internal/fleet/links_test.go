@@ -14,6 +14,7 @@ func TestURIsOfAResult(t *testing.T) {
 		`{"content":[{"type":"resource","resource":{"mimeType":"m", "uri" : "x:\/\/\u0031" }}]}`:    "x://1 link x://1",
 		`{"messages":[{"content":{"type":"resource","resource":{"uri":"x://1"}}}]}`:                 "x://1 link x://1",
 		`{"messages":[{"content":[{"type":"resource_link","uri":"x://1"}]}]}`:                       "x://1 link x://1",
+		`{"skills":[{"uri":"x://1","files":{"a":[{"uri":"x://2"}]}}],"_meta":{"uri":"x://3"}}`:      "x://1 x://2 x://3 link x://1 link x://2",
 		`{"contents":[{"uri":"x://0"},{"uri":"x://1"}]}`:                                            "x://0 x://1 link x://0 link x://1",
 		`{"taskId":"t","result":{"content":[{"type":"resource_link","uri":"x://1"}]}}`:              "x://1 link x://1",
 		`{"content":[{"type":"other","uri":"x://1"}],"structuredContent":{"uri":"x://2"},"uri":""}`: "x://1 x://2 ",

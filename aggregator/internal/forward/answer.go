@@ -34,7 +34,9 @@ func (c *Call) Deliver(r *host.Request, conn *upstream.Conn, outline *wire.Outli
 		c.nextRound(r, result)
 	case err == nil:
 		if conn.ServerInfo().Has("resources") {
-			result = c.Env.Fleet.Names.Show(c.Session, c.Route.Upstream.Server.Name, result, c.Route.Scoped)
+			server := c.Route.Upstream.Server.Name
+			result = c.Env.Fleet.Names.Show(c.Session, server, result, c.Route.Scoped)
+			result = c.Env.Fleet.Names.ShowView(c.Session, server, result, outline.Get(result, "_meta"))
 		}
 		result, stored, err := c.shownResult(r, conn, outline, result)
 		if err != nil {
