@@ -126,3 +126,62 @@ func TestReadsReachOwnersOnly(t *testing.T) {
 		})
 	}
 }
+
+// Requests that are sessions of their own know what the results of their user showed, and of nobody else.
+func TestLinksOfAUser(t *testing.T) {
+	t.Parallel()
+	agg := withDocument(t, `{"mcp":{"a":{"command":"none"},"b":{"command":"none"}}}`)
+	result := []byte(`{"content":[{"type":"resource_link","uri":"x://1","name":"n"}]}`)
+	owner := func(user string) (server string) {
+		u, own, _ := agg.fleet.Names.Resource(agg.openSession(Identity{User: user}).Session, "x://1")
+		if u != nil {
+			server = u.Server.Name + " " + own
+		}
+		return server
+	}
+	show := func(server string) string {
+		return string(agg.fleet.Names.Show(agg.openSession(Identity{User: "ann"}).Session, server, result, false))
+	}
+	if got := show("b"); got != string(result) {
+		t.Errorf("got %s", got)
+	}
+	if ann, bob := owner("ann"), owner("bob"); ann != "b x://1" || bob != "" {
+		t.Errorf("for ann it is of %q, for bob of %q", ann, bob)
+	}
+	if got, want := show("a"), strings.Replace(string(result), "x://1", "dynmcp+a+x://1", 1); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// What results showed counts against the memory of the session's account, until the session ends. If there
+// is none, it is forgotten, and the result is as it would be.
+func TestLinksAreCounted(t *testing.T) {
+	t.Parallel()
+	agg := withDocument(t, `{"mcp":{"a":{"command":"none"},"b":{"command":"none"}},"gateway":{"max_held_bytes":1048576}}`)
+	held := func() int64 { total, _ := agg.Status().Memory(); return total }
+	var open []session
+	forgotten := 0
+	for range 20 {
+		s := agg.openSession(Identity{Account: "greedy", Persistent: true})
+		open = append(open, s)
+		for i := range 60 {
+			uri := fmt.Sprintf("x://%d/%s", i, strings.Repeat("u", 1000))
+			result := fmt.Sprintf(`{"contents":[{"uri":%q}]}`, uri)
+			if got := agg.fleet.Names.Show(s.Session, "a", []byte(result), false); string(got) != result {
+				t.Fatalf("got %s", got)
+			}
+			if u, _, _ := agg.fleet.Names.Resource(s.Session, uri); u == nil {
+				forgotten++
+			}
+		}
+	}
+	if got := held(); got < 100_000 || got > 1<<20 || forgotten == 0 {
+		t.Errorf("%d bytes are held, %d URIs were forgotten", got, forgotten)
+	}
+	for _, s := range open {
+		s.end()
+	}
+	if got := held(); got != 0 {
+		t.Errorf("%d bytes are held after the end of all sessions", got)
+	}
+}
