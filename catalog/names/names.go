@@ -36,17 +36,21 @@ type Table struct {
 	templates   []template        // the most specific first
 	authorities map[string]owners // of what is listed
 	prompts     map[string]owners // by the servers' own names
-	shown       map[string]Owner  // prompts by the names that hosts see
+	shown       map[string]Owner  // prompts that have their server in the name, by that name
 }
 
 // owners are the servers that a name belongs to, in config order.
 type owners []string
 
-func (of owners) with(server string) owners {
-	if slices.Contains(of, server) {
+// with returns of with a server; alone is the server by itself.
+func (of owners) with(alone owners) owners {
+	switch {
+	case of == nil:
+		return alone
+	case slices.Contains(of, alone[0]):
 		return of
 	}
-	return append(of, server)
+	return slices.Concat(of, alone)
 }
 
 // An Owner is the server that a name belongs to, and the server's own form of the name.
@@ -87,25 +91,27 @@ func Single(l List) *Table {
 
 // claim records what a server lists.
 func (t *Table) claim(l List) {
+	alone, last := owners{l.Server}, ""
 	for _, n := range l.Resources {
 		uri := normal(n.ID)
-		t.uris[uri] = t.uris[uri].with(l.Server)
-		at, _ := authority(uri)
-		t.authorities[at] = t.authorities[at].with(l.Server)
+		t.uris[uri] = t.uris[uri].with(alone)
+		if at, _ := authority(uri); at != last {
+			t.authorities[at], last = t.authorities[at].with(alone), at
+		}
 	}
 	for _, n := range l.Templates {
 		of := newTemplate(l.Server, n.ID)
-		t.shapes[of.shape()] = t.shapes[of.shape()].with(l.Server)
+		t.shapes[of.shape()] = t.shapes[of.shape()].with(alone)
 		if of.literals[0] == "" { // it would match everything
 			continue
 		}
 		t.templates = append(t.templates, of)
 		if at, whole := authority(of.literals[0]); whole || len(of.literals) == 1 {
-			t.authorities[at] = t.authorities[at].with(l.Server)
+			t.authorities[at] = t.authorities[at].with(alone)
 		}
 	}
 	for _, n := range l.Prompts {
-		t.prompts[n.ID] = t.prompts[n.ID].with(l.Server)
+		t.prompts[n.ID] = t.prompts[n.ID].with(alone)
 	}
 }
 
@@ -150,14 +156,16 @@ func (t *Table) noteClash(kind, name string, of owners, called func(server, name
 func (t *Table) namePrompts() {
 	clashes := map[string]bool{}
 	for name, of := range t.prompts {
-		clashes[name] = len(of) > 1
+		if len(of) > 1 {
+			clashes[name] = true
+		}
 	}
 	for more := true; more; {
 		more = false
-		for name, of := range t.prompts {
-			for _, server := range of {
+		for name := range clashes {
+			for _, server := range t.prompts[name] {
 				other := PromptOf(server, name)
-				if _, taken := t.prompts[other]; clashes[name] && taken && !clashes[other] {
+				if _, taken := t.prompts[other]; taken && !clashes[other] {
 					clashes[other], more = true, true
 				}
 			}
@@ -167,10 +175,10 @@ func (t *Table) namePrompts() {
 	for i := range t.Lists {
 		l := &t.Lists[i]
 		rename(l.Prompts, "name", &l.Prompts, func(name string) string {
-			called := name
-			if clashes[name] {
-				called = PromptOf(l.Server, name)
+			if !clashes[name] {
+				return name
 			}
+			called := PromptOf(l.Server, name)
 			if !said[name] && len(t.prompts[name]) > 1 {
 				said[name] = true
 				t.noteClash("prompt name", name, t.prompts[name], PromptOf)
@@ -189,11 +197,15 @@ func (t *Table) Prompt(name string) (_ Owner, several []string) {
 	if owner, ok := t.shown[name]; ok {
 		return owner, nil
 	}
+	of := t.prompts[name]
+	if len(of) == 1 {
+		return Owner{of[0], name}, nil
+	}
 	server, own, _ := strings.Cut(name, ".")
 	if slices.Contains(t.prompts[own], server) {
 		return Owner{server, own}, nil
 	}
-	return Owner{}, t.prompts[name]
+	return Owner{}, of
 }
 
 // kept are the schemes that stay in the names of what several servers have.
@@ -278,7 +290,7 @@ func (t *Table) Claims(uri string) []string {
 			break
 		}
 		if next.matches(normalized) {
-			best, of = next, of.with(next.server)
+			best, of = next, of.with(owners{next.server})
 		}
 	}
 	return of

@@ -216,3 +216,31 @@ func TestListedNamesAreOwned(t *testing.T) {
 		}
 	}
 }
+
+// A table is made at each change of a list.
+func BenchmarkNew(b *testing.B) {
+	var lists []List
+	for s := range 20 {
+		var uris, templates, prompts []string
+		for i := range 500 {
+			uris = append(uris, fmt.Sprintf("file:///home/user/s%d/file-%d.txt", s, i))
+			prompts = append(prompts, fmt.Sprintf("prompt-%d-%d", s, i))
+		}
+		for i := range 20 {
+			templates = append(templates, fmt.Sprintf("db://s%d/t%d/{id}", s, i))
+		}
+		lists = append(lists, list(fmt.Sprintf("s%d", s), uris, templates, prompts))
+	}
+	b.Run("20 servers of 500", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			New(lists)
+		}
+	})
+	table := New(lists)
+	b.Run("template", func(b *testing.B) {
+		for b.Loop() {
+			table.Resource("db://s3/t7/1")
+		}
+	})
+}

@@ -74,13 +74,14 @@ func encoded(text string) string {
 	from := 0 // what was not written yet
 	for i := 0; i < len(text); i++ {
 		c, size := text[i], 1
-		if decoded, ok := octet(text[i:]); ok {
-			c, size = decoded, 3
-		} else if isUnreserved(c) || strings.IndexByte(":/?#[]@!$&'()*+,;=", c) >= 0 {
+		if plain[c] {
 			continue
 		}
+		if decoded, ok := octet(text[i:]); ok {
+			c, size = decoded, 3
+		}
 		b.WriteString(text[from:i])
-		if isUnreserved(c) {
+		if unreserved[c] {
 			b.WriteByte(c)
 		} else {
 			b.Write([]byte{'%', hex[c>>4], hex[c&15]})
@@ -113,9 +114,15 @@ func octet(text string) (c byte, ok bool) {
 	return c, true
 }
 
-func isUnreserved(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z' || strings.IndexByte("-._~", c) >= 0
-}
+// unreserved and plain are the characters that never need encoding, and those that need none as
+// delimiters.
+var unreserved, plain = func() (unreserved, plain [256]bool) {
+	for c := range unreserved {
+		unreserved[c] = '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z' || strings.ContainsRune("-._~", rune(c))
+		plain[c] = unreserved[c] || strings.ContainsRune(":/?#[]@!$&'()*+,;=", rune(c))
+	}
+	return unreserved, plain
+}()
 
 // authority returns the scheme and authority of a URI in normal form, "" without a scheme. whole reports
 // that more follows: a template has them in its literal text then.
