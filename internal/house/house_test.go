@@ -45,9 +45,9 @@ var outgrown = map[string]struct {
 	limit int
 	why   string
 }{
-	"lines of the core": {80_700, "scripts, the page, sandbox, policy and pins are wired by hand still"},
+	"lines of the core": {81_700, "scripts, the page, sandbox, policy and pins are wired by hand still"},
 
-	"lines": {93_400, "what the seeds ask for stays, and scripts, registries, profiles, the page, verify and recordings came"},
+	"lines": {94_400, "what the seeds ask for stays, and scripts, registries, profiles, the page, verify and recordings came"},
 
 	"95th percentile of functions": {31, "mended defects made a dozen functions longer; they are not cut up to be shorter"},
 }
