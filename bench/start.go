@@ -4,17 +4,23 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/dynmcp/dynmcp/bench/internal/programs"
 )
 
-// startKinds are the configs that are started.
+// startKinds are the configs that are started, and with which program: that without modules is the
+// core.
 var startKinds = []struct {
 	name  string
 	count int
 	lazy  bool
-}{{"0 servers", 0, true}, {"50 lazy", 50, true}, {"50 eager", 50, false}}
+	core  bool
+}{
+	{"0 servers", 0, true, false}, {"50 lazy", 50, true, false}, {"50 eager", 50, false, false},
+	{"0, core", 0, true, true}, {"50 lazy, core", 50, true, true}, {"50 eager, core", 50, false, true},
+}
 
 // starts measures how long a host waits for its first tools/list, and what the
 // process weighs then.
@@ -23,9 +29,9 @@ func starts(bin binaries, rounds int) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("\nstart to tools/list\n  %-10s %24s %24s\n", "", "ms (least–greatest)", "RSS MB (least–greatest)")
+	fmt.Printf("\nstart to tools/list\n  %-14s %24s %24s\n", "", "ms (least–greatest)", "RSS MB (least–greatest)")
 	for _, k := range startKinds {
-		fmt.Printf("  %-10s %24s %24s\n", k.name,
+		fmt.Printf("  %-14s %24s %24s\n", k.name,
 			spread(values(results[k.name], milliseconds)), spread(values(results[k.name], rate)))
 	}
 	return nil
@@ -33,6 +39,10 @@ func starts(bin binaries, rounds int) error {
 
 func startsOf(bin binaries, rounds int) (map[string][]sample, error) {
 	results := map[string][]sample{}
+	core := filepath.Join(bin.dir, "dynmcp-core")
+	if err := programs.Go(nil, "build", "-tags", "core", "-o", core, "./cmd/dynmcp"); err != nil {
+		return nil, err
+	}
 	for range rounds {
 		for _, k := range startKinds {
 			path, err := writeConfig(bin, k.count, k.lazy)
@@ -42,7 +52,11 @@ func startsOf(bin binaries, rounds int) (map[string][]sample, error) {
 			if err := os.RemoveAll(programs.StateHome(bin.dir)); err != nil { // every start is a first one
 				return nil, err
 			}
-			s, err := start(onStdio(bin.dynmcp, path))
+			program := bin.dynmcp
+			if k.core {
+				program = core
+			}
+			s, err := start(onStdio(program, path))
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", k.name, err)
 			}
