@@ -11,26 +11,29 @@ import (
 	procguard "github.com/dynmcp/dynmcp/internal/guard"
 )
 
-// checkPage returns an address for a browser, re-encoded. An address that a server chose is
+// checkPage returns the address of a login page for a browser, re-encoded and with the name of the
+// resource, and its state. An address that a server chose is
 // passed to a program of the user's, so no character of it may have a special meaning there
 // (CVE-2025-6514).
-func checkPage(g *guard, address string) (string, error) {
+func checkPage(g *guard, address, resource string) (page, state string, err error) {
 	u, err := url.Parse(address)
 	if err != nil {
-		return "", errors.New("the address of its login page cannot be read")
+		return "", "", errors.New("the address of its login page cannot be read")
 	}
 	if u.Opaque != "" {
-		return "", &BlockedAddressError{u.Scheme + ":", "it is not https"}
+		return "", "", &BlockedAddressError{u.Scheme + ":", "it is not https"}
 	}
 	if err := g.check(u); err != nil {
-		return "", err
+		return "", "", err
 	}
 	host := u.Hostname()
 	if strings.ContainsFunc(host, func(r rune) bool { return !strings.ContainsRune(hostCharacters, r) }) {
-		return "", &BlockedAddressError{u.Scheme + "://…", "its host has characters that no host has"}
+		return "", "", &BlockedAddressError{u.Scheme + "://…", "its host has characters that no host has"}
 	}
-	u.RawQuery, u.Fragment, u.RawFragment = u.Query().Encode(), "", ""
-	return unsafeInShells.Replace(u.String()), nil
+	query := u.Query()
+	query.Set("resource", resource)
+	u.RawQuery, u.Fragment, u.RawFragment = query.Encode(), "", ""
+	return unsafeInShells.Replace(u.String()), query.Get("state"), nil
 }
 
 // unsafeInShells escapes characters that are valid in a path, in case that an opener is a

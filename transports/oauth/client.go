@@ -11,9 +11,8 @@ import (
 )
 
 // newClient returns the HTTP client for all requests of a login. Every secret in a request or
-// an answer is registered for redaction before it can get into an error. seen is called with
-// each answer and its body; it may be nil.
-func newClient(server schema.Server, hide func(string, ...string), slot string, seen func(*http.Request, []byte)) (*http.Client, error) {
+// an answer is registered for redaction before it can get into an error.
+func newClient(server schema.Server, hide func(string, ...string), slot string) (*http.Client, error) {
 	if server.Auth != nil {
 		hide(slot+", client", server.Auth.ClientSecret, server.Auth.PrivateKey, server.Auth.IDPClientSecret)
 	}
@@ -21,12 +20,9 @@ func newClient(server schema.Server, hide func(string, ...string), slot string, 
 	if err != nil {
 		return nil, err
 	}
-	return g.client(func(req *http.Request, status int, body []byte) {
+	return g.client(func(req *http.Request, body []byte) {
 		hide(slot+", sent", secretsSent(req)...)
 		hide(slot+", received", secretsIn(body)...)
-		if seen != nil && status < 300 {
-			seen(req, body)
-		}
 	}), nil
 }
 

@@ -18,12 +18,13 @@
 //	files.go      a store in the user's files
 //	shared.go     a store in the state that replicas share
 //	keyring.go    the key that seals logins, in the system's keyring
-//	metadata.go   checks that resource metadata describes its server
+//	resource.go   the address of a server, which is spelled in many ways
+//	metadata.go   decides which metadata the SDK's discovery may use
 //	guard.go      the HTTP client for all requests, which checks every address
 //
 // A request never opens a browser. Without a login it is sent unchanged, and the upstream's
-// 401 becomes a failure with a hint ([Session.Hint]). Then the store is read again, so that the
-// next call after a login finds it.
+// 401 becomes a failure with a hint ([Session.Hint]). After it, and after any change of the user's
+// logins, the store is read again, so that the next call after a login has it.
 //
 // The package knows neither the connections to upstreams nor the callers: cmd/dynmcp passes
 // [Session.Transport] and [Session.Hint] to package upstream as functions.

@@ -112,12 +112,12 @@ func wantsNonce(resp *http.Response) bool {
 type tokenProver struct {
 	proofs
 	next     http.RoundTripper
-	login    *Login         // holds the key, which is created for the first proof
-	resource *resourceCheck // may require a key; nil if the login already has one, or needs none
+	login    *Login     // holds the key, which is created for the first proof
+	resource *discovery // may require a key; nil if the login already has one, or needs none
 }
 
 // proveTokens puts a tokenProver in front of the client of a login.
-func proveTokens(client *http.Client, login *Login, resource *resourceCheck) {
+func proveTokens(client *http.Client, login *Login, resource *discovery) {
 	client.Transport = &tokenProver{next: client.Transport, login: login, resource: resource}
 }
 

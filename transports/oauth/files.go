@@ -57,6 +57,19 @@ func (f *files) Place() string {
 	}
 }
 
+// stamp returns the time of the last change of the directory. Two changes in one tick of its clock have
+// the same, so a recent one is always another value.
+func (f *files) stamp() int64 {
+	info, err := os.Stat(f.dir)
+	switch {
+	case err != nil:
+		return 0
+	case time.Since(info.ModTime()) < lockPause:
+		return -time.Now().UnixNano()
+	}
+	return info.ModTime().UnixNano()
+}
+
 func (f *files) open(r *record) (*Login, error) {
 	l := &r.Login
 	switch {

@@ -3,7 +3,6 @@ package oauth
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,7 +16,6 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/dynmcp/dynmcp/schema"
-	"github.com/dynmcp/dynmcp/transports"
 )
 
 // A Flow is a login by a person.
@@ -55,12 +53,11 @@ func (f *Flow) Run(ctx context.Context) (*Login, error) {
 		return nil, err
 	}
 
-	seen := &recorder{}
-	client, err := newClient(f.Server, f.Hide, "login of "+f.Server.Name, seen.observe)
+	client, err := newClient(f.Server, f.Hide, "login of "+f.Server.Name)
 	if err != nil {
 		return nil, err
 	}
-	resource, err := checkResource(client, f.Server, challenge.Header)
+	resource, err := discover(client, f.Server, challenge.Header, before)
 	if err != nil {
 		return nil, err
 	}
@@ -69,11 +66,11 @@ func (f *Flow) Run(ctx context.Context) (*Login, error) {
 	config := &auth.AuthorizationCodeHandlerConfig{
 		RedirectURL:           back.RedirectURL,
 		RequestRefreshToken:   true,
-		AcceptUnadvertisedIss: false,
+		AcceptUnadvertisedIss: true, // RFC 9207, 2.4: fetchCode compares it
 		Client:                client,
 		ScopeFilter:           func(named []string) []string { return f.scopes(named, before) },
 		AuthorizationCodeFetcher: func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
-			return f.fetchCode(ctx, args.URL, resource.guard, back, seen, made)
+			return f.fetchCode(ctx, args.URL, resource, back)
 		},
 		NewTokenSource: func(_ context.Context, c *oauth2.Config, token *oauth2.Token) (oauth2.TokenSource, error) {
 			made.ClientID, made.ClientSecret = c.ClientID, c.ClientSecret
@@ -84,17 +81,18 @@ func (f *Flow) Run(ctx context.Context) (*Login, error) {
 			return oauth2.StaticTokenSource(token), made.take(token)
 		},
 	}
-	f.registration(config, before)
-	err = authorize(ctx, config, f.Server.URL, challenge)
-	if errors.As(err, new(*oauthex.ClientRegistrationError)) {
-		// Some servers register no public clients.
+	f.registration(config, resource)
+	err = authorize(ctx, config, resource.server.String(), challenge)
+	if errors.As(err, new(*oauthex.ClientRegistrationError)) && len(resource.found.Methods) == 0 {
+		// Some servers register no public clients, and do not say so.
+		resource.register = nil
 		config.DynamicClientRegistrationConfig.Metadata.TokenEndpointAuthMethod = ""
-		err = authorize(ctx, config, f.Server.URL, challenge)
+		err = authorize(ctx, config, resource.server.String(), challenge)
 	}
 	if err != nil {
-		return nil, cmp.Or(resource.err, f.explain(ctx, err, challenge, seen))
+		return nil, cmp.Or(resource.err, f.explain(ctx, err, challenge, resource))
 	}
-	seen.complete(made, f.Server.URL)
+	resource.complete(made)
 	_, unlock, err := f.Store.Lock(ctx, key)
 	if err != nil {
 		return nil, err
@@ -116,27 +114,24 @@ func authorize(ctx context.Context, config *auth.AuthorizationCodeHandlerConfig,
 }
 
 // registration selects the client: from the config, from a metadata document, or one registered
-// for this login. A secret is sent only to the issuer of the previous login.
-func (f *Flow) registration(config *auth.AuthorizationCodeHandlerConfig, before *Login) {
+// for this login.
+func (f *Flow) registration(config *auth.AuthorizationCodeHandlerConfig, resource *discovery) {
 	a := f.Server.Auth
 	switch {
 	case a != nil && strings.HasPrefix(a.ClientID, "https://"):
 		config.ClientIDMetadataDocumentConfig = &auth.ClientIDMetadataDocumentConfig{URL: a.ClientID}
 	case a != nil && a.ClientID != "":
-		credentials := credentialsOf(a.ClientID, a.ClientSecret)
-		if before != nil {
-			credentials.Issuer = before.Issuer
-		}
-		config.PreregisteredClient = credentials
+		config.PreregisteredClient = credentialsOf(a.ClientID, a.ClientSecret)
 		return
 	}
-	config.DynamicClientRegistrationConfig = &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
+	resource.register = &oauthex.ClientRegistrationMetadata{
 		RedirectURIs:            []string{config.RedirectURL},
 		ClientName:              "dynmcp",
 		GrantTypes:              []string{"authorization_code", "refresh_token"},
 		ResponseTypes:           []string{"code"},
-		TokenEndpointAuthMethod: "none",
-	}}
+		TokenEndpointAuthMethod: "none", // unless the metadata lists others
+	}
+	config.DynamicClientRegistrationConfig = &auth.DynamicClientRegistrationConfig{Metadata: resource.register}
 }
 
 // scopes returns the scopes to request: those of the config or else the server, those of the
@@ -227,20 +222,12 @@ func (f *Flow) pastedText(ctx context.Context) string {
 }
 
 // fetchCode shows the login page, and waits for the callback or for its pasted address.
-func (f *Flow) fetchCode(ctx context.Context, address string, g *guard, back *callback, seen *recorder, made *Login) (*auth.AuthorizationResult, error) {
-	address, err := checkPage(g, address)
+func (f *Flow) fetchCode(ctx context.Context, address string, resource *discovery, back *callback) (*auth.AuthorizationResult, error) {
+	address, state, err := checkPage(resource.guard, address, resource.name())
 	if err != nil {
 		return nil, err
 	}
-	if err := seen.checkPKCE(); err != nil {
-		return nil, err
-	}
-	u, err := url.Parse(address)
-	if err != nil {
-		return nil, err
-	}
-	made.Resource = u.Query().Get("resource")
-	back.expect(u.Query().Get("state"))
+	back.expect(state)
 	f.Show(address)
 
 	// The user may type while the browser comes back: the first result counts.
@@ -259,11 +246,15 @@ func (f *Flow) fetchCode(ctx context.Context, address string, g *guard, back *ca
 			done(errors.New("the pasted address is of another login: state mismatch"))
 		}
 	})
-	return back.wait(ctx)
+	result, err := back.wait(ctx)
+	if err == nil {
+		err = resource.checkIss(result)
+	}
+	return result, err
 }
 
 // explain adds the reason of a failed login to the SDK's error.
-func (f *Flow) explain(ctx context.Context, err error, challenge *http.Response, seen *recorder) error {
+func (f *Flow) explain(ctx context.Context, err error, challenge *http.Response, resource *discovery) error {
 	refused, isRefused := errors.AsType[*BlockedAddressError](err)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -272,80 +263,12 @@ func (f *Flow) explain(ctx context.Context, err error, challenge *http.Response,
 		return ctx.Err()
 	case isRefused:
 		return refused
-	case (f.Server.Auth == nil || f.Server.Auth.ClientID == "") && seen.registersNobody():
+	case (f.Server.Auth == nil || f.Server.Auth.ClientID == "") && resource.found.Token != "" && resource.found.Register == "":
 		return errors.New(`the authorization server has no client registration: have a client registered by its operator, and write its id as "client_id" into "auth" of the entry`)
 	}
 	err = tokenError(err)
-	if len(seen.servers) == 0 && challenge.StatusCode != http.StatusUnauthorized {
+	if resource.found.Token == "" && challenge.StatusCode != http.StatusUnauthorized {
 		return fmt.Errorf("the server does not ask for a login (HTTP status %s), and has no metadata of one: %w", challenge.Status, err)
 	}
 	return err
-}
-
-// A recorder records metadata that the SDK's flow reads and does not return, such as the issuer
-// and the revocation endpoint. It is used by one login, one request at a time.
-type recorder struct {
-	servers      []authorizationServer
-	registration struct {
-		ClientID string `json:"client_id"`
-		URL      string `json:"registration_client_uri"`
-		Token    string `json:"registration_access_token"`
-	}
-}
-
-type authorizationServer struct {
-	Issuer     string   `json:"issuer"`
-	Token      string   `json:"token_endpoint"`
-	Register   string   `json:"registration_endpoint"`
-	Revocation string   `json:"revocation_endpoint"`
-	Challenges []string `json:"code_challenge_methods_supported"`
-}
-
-func (r *recorder) observe(req *http.Request, body []byte) {
-	var s authorizationServer
-	switch {
-	case req.Method == http.MethodGet && json.Unmarshal(body, &s) == nil && s.Token != "":
-		r.servers = append(r.servers, s)
-	case req.Method == http.MethodPost && strings.HasPrefix(req.Header.Get("Content-Type"), "application/json"):
-		_ = json.Unmarshal(body, &r.registration) // if invalid, logout leaves the client registered
-	}
-}
-
-// issuer returns the last issuer whose metadata was read, or "".
-func (r *recorder) issuer() string {
-	if len(r.servers) == 0 {
-		return ""
-	}
-	return r.servers[len(r.servers)-1].Issuer
-}
-
-// registersNobody reports whether the login had to end for want of a registered client.
-func (r *recorder) registersNobody() bool {
-	return len(r.servers) > 0 && r.servers[len(r.servers)-1].Register == "" && r.checkPKCE() == nil
-}
-
-// checkPKCE rejects a server without S256 (OAuth 2.1, 7.5.2): the SDK accepts any method.
-func (r *recorder) checkPKCE() error {
-	for _, s := range r.servers {
-		if !slices.Contains(s.Challenges, "S256") {
-			return fmt.Errorf("the authorization server does not offer PKCE with S256, but %s", transports.Printable([]byte(strings.Join(s.Challenges, ", ")), 60))
-		}
-	}
-	return nil
-}
-
-// complete adds the details of the authorization server to a login. Without metadata the issuer
-// is the origin of the server (MCP 2025-03-26).
-func (r *recorder) complete(l *Login, server string) {
-	for _, s := range r.servers {
-		if s.Token == l.TokenURL {
-			l.Issuer, l.RevokeURL = s.Issuer, s.Revocation
-		}
-	}
-	if u, err := url.Parse(server); l.Issuer == "" && err == nil {
-		l.Issuer = u.Scheme + "://" + u.Host
-	}
-	if r.registration.ClientID == l.ClientID {
-		l.RegisterURL, l.RegistrationToken = r.registration.URL, r.registration.Token
-	}
 }

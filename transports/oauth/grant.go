@@ -20,7 +20,7 @@ type grant interface {
 }
 
 // grantFor returns the grant of the config for a resource, nil for a client that has only a secret.
-func (s *Session) grantFor(resource *resourceCheck) grant {
+func (s *Session) grantFor(resource *discovery) grant {
 	switch a := s.server.Auth; {
 	case a.Grant == schema.GrantJWTBearer && a.IDP != "":
 		return idpGrant{fileGrant{a.AssertionFile}, s, resource}
@@ -36,8 +36,8 @@ func (s *Session) grantFor(resource *resourceCheck) grant {
 type granting struct {
 	next http.RoundTripper
 	grant
-	auth *schema.Auth
-	seen *recorder
+	auth     *schema.Auth
+	resource *discovery
 
 	answer *http.Response // to the request for a token, nil before the request
 	body   []byte         // of it
@@ -81,7 +81,7 @@ func (g *granting) ask(req *http.Request) error {
 		form.Set("scope", strings.Join(scope, " "))
 	}
 	if g.grant != nil {
-		if err := g.fill(req.Context(), form, cmp.Or(g.seen.issuer(), req.URL.String())); err != nil {
+		if err := g.fill(req.Context(), form, cmp.Or(g.resource.found.Issuer, req.URL.String())); err != nil {
 			return err
 		}
 	}

@@ -17,7 +17,7 @@ import (
 type idpGrant struct {
 	file     fileGrant
 	session  *Session
-	resource *resourceCheck
+	resource *discovery
 }
 
 func (g idpGrant) fill(ctx context.Context, form url.Values, audience string) error {
@@ -26,8 +26,7 @@ func (g idpGrant) fill(ctx context.Context, form url.Values, audience string) er
 		return err
 	}
 	a, s := g.session.server.Auth, g.session
-	// No recorder: the provider is not the issuer of the login.
-	client, err := newClient(s.server, s.Hide, s.slot()+" at its identity provider", nil)
+	client, err := newClient(s.server, s.Hide, s.slot()+" at its identity provider")
 	if err != nil {
 		return err
 	}

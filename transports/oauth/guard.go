@@ -38,7 +38,7 @@ func (e *BlockedAddressError) Error() string {
 // authorization server choose the addresses, and dynmcp requests them from inside the user's
 // network (server-side request forgery, MCP security best practices).
 type guard struct {
-	server  *url.URL
+	server  Resource
 	local   bool           // the server runs on this machine
 	private []netip.Prefix // private networks that are allowed
 
@@ -47,11 +47,12 @@ type guard struct {
 
 // newGuard returns the guard for a server. Its "auth" lists networks that the user trusts.
 func newGuard(server schema.Server) (*guard, error) {
-	address, err := url.Parse(server.URL)
+	resource, err := resourceOf(server.URL)
 	if err != nil {
 		return nil, err
 	}
-	g := &guard{server: address, local: isLoopback(address.Hostname())}
+	host := resource.name.Hostname()
+	g := &guard{server: resource, local: isLoopback(host)}
 	if server.Auth != nil {
 		for _, text := range server.Auth.AllowPrivate {
 			network, err := netip.ParsePrefix(text)
@@ -61,7 +62,7 @@ func newGuard(server schema.Server) (*guard, error) {
 			g.private = append(g.private, network.Masked())
 		}
 	}
-	if ip, err := netip.ParseAddr(address.Hostname()); err == nil && !publicip.Is(ip) {
+	if ip, err := netip.ParseAddr(host); err == nil && !publicip.Is(ip) {
 		g.private = append(g.private, netip.PrefixFrom(ip.Unmap(), ip.Unmap().BitLen()))
 	}
 	return g, nil
@@ -75,8 +76,8 @@ func isLoopback(host string) bool {
 }
 
 // client returns an HTTP client for addresses that the guard permits. seen is called with every
-// request, and the status and the body of its answer.
-func (g *guard) client(seen func(req *http.Request, status int, body []byte)) *http.Client {
+// request and the body of its answer.
+func (g *guard) client(seen func(req *http.Request, body []byte)) *http.Client {
 	return &http.Client{
 		Transport: &guarded{guard: g, seen: seen, base: &http.Transport{
 			Proxy:                  http.ProxyFromEnvironment,
@@ -174,7 +175,7 @@ func hostPort(u *url.URL) string {
 type guarded struct {
 	guard *guard
 	base  http.RoundTripper
-	seen  func(req *http.Request, status int, body []byte)
+	seen  func(req *http.Request, body []byte)
 }
 
 func (t *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -195,7 +196,7 @@ func (t *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, errBodyTooLong
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(body))
-	t.seen(req, resp.StatusCode, body)
+	t.seen(req, body)
 	return resp, nil
 }
 

@@ -35,7 +35,7 @@ func victim(t *testing.T) (port string, connections *atomic.Int32) {
 	return port, connections
 }
 
-func unseen(*http.Request, int, []byte) {}
+func unseen(*http.Request, []byte) {}
 
 // A server on the internet may name these addresses, but no connection is made to them.
 func TestRefusedAddresses(t *testing.T) {
@@ -262,12 +262,12 @@ func TestPagesThatAreNotOpened(t *testing.T) {
 		"javascript:alert(1)", "file:///etc/passwd", "a:$(calc)?x", "http://x/$(touch x)", "--upload-pack=x", "-x", "http://x\" & calc", `\\host\share`, `https://x" & calc`,
 		"https://$(calc)/", "https://`calc`/", "https://x;calc/", "https://x|calc/", "https://user@x/", "vscode://x", "ms-msdt:/id", "data:text/html,x", "", "https://", "https://127.0.0.1/", "search-ms:query=x", "https://x\n/", "mailto:x@y.z",
 	} {
-		if page, err := checkPage(g, address); err == nil {
+		if page, _, err := checkPage(g, address, "r"); err == nil {
 			t.Errorf("%q was accepted as %q", address, page)
 		}
 	}
-	page, err := checkPage(g, `https://auth.example.com/a(b)'$x/authorize?b=1&a=$(calc)&c="x"%26y&d=a b#frag`)
-	if want := `https://auth.example.com/a%28b%29%27%24x/authorize?a=%24%28calc%29&b=1&c=%22x%22%26y&d=a+b`; err != nil || page != want {
+	page, _, err := checkPage(g, `https://auth.example.com/a(b)'$x/authorize?b=1&a=$(calc)&c="x"%26y&d=a b#frag`, "r")
+	if want := `https://auth.example.com/a%28b%29%27%24x/authorize?a=%24%28calc%29&b=1&c=%22x%22%26y&d=a+b&resource=r`; err != nil || page != want {
 		t.Errorf("got  %s (%v)\nwant %s", page, err, want)
 	}
 	if err := OpenBrowser("--help"); err == nil {

@@ -90,11 +90,14 @@ func (l *Login) valid(now time.Time) bool {
 	return l.AccessToken != "" && (l.Expires.IsZero() || now.Before(l.Expires))
 }
 
+// maxWanted is how many scopes a server may have the next login ask for.
+const maxWanted = 100
+
 // want adds scopes that the login lacks and reports whether there were any.
 func (l *Login) want(scopes []string) bool {
 	before := len(l.Wanted)
 	for _, s := range scopes {
-		if !slices.Contains(l.Scopes, s) && !slices.Contains(l.Wanted, s) {
+		if !slices.Contains(l.Scopes, s) && !slices.Contains(l.Wanted, s) && len(l.Wanted) < maxWanted {
 			l.Wanted = append(l.Wanted, s)
 		}
 	}

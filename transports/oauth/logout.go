@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"golang.org/x/oauth2"
@@ -28,6 +29,9 @@ func (o LoginOptions) Logout(ctx context.Context, server schema.Server) (was boo
 	defer unlock()
 	all, err := o.Store.LoadAll(key)
 	was, deleted := o.Store.Delete(key)
+	if len(all) > 0 && !slices.ContainsFunc(all, func(l *Login) bool { return l.Issuer != "" }) {
+		was = false // only scopes for the next login were recorded
+	}
 	if len(all) == 0 || err != nil || deleted != nil {
 		return was, errors.Join(err, deleted)
 	}
@@ -35,14 +39,14 @@ func (o LoginOptions) Logout(ctx context.Context, server schema.Server) (was boo
 	for _, l := range all {
 		o.Hide(slot, l.Secrets.all()...)
 	}
-	client, err := newClient(server, o.Hide, slot, nil)
+	client, err := newClient(server, o.Hide, slot)
 	if err != nil {
-		return true, err
+		return was, err
 	}
 	for _, l := range all {
 		err = errors.Join(err, endLogin(ctx, client, server, l))
 	}
-	return true, err
+	return was, err
 }
 
 // endLogin revokes the tokens of a login at its issuer, and deletes the registered client.

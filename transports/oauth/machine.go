@@ -52,25 +52,24 @@ func (s *Session) machineLoginOnce(ctx context.Context, rejected string, challen
 }
 
 func (s *Session) clientCredentials(ctx context.Context, challenge http.Header) (*Login, error) {
-	seen := &recorder{}
-	client, err := newClient(s.server, s.Hide, s.slot(), seen.observe)
+	client, err := newClient(s.server, s.Hide, s.slot())
 	if err != nil {
 		return nil, err
 	}
-	resource, err := checkResource(client, s.server, challenge)
-	if err != nil {
-		return nil, err
-	}
-	l := &Login{Server: s.key.Server, ClientID: s.server.Auth.ClientID}
-	proveTokens(client, l, resource)
 	s.mu.Lock()
-	issuer := s.issuer
+	before := &Login{Issuer: s.issuer}
 	s.mu.Unlock()
+	resource, err := discover(client, s.server, challenge, before)
+	if err != nil {
+		return nil, err
+	}
 	a := s.server.Auth
-	client.Transport = &granting{next: client.Transport, grant: s.grantFor(resource), auth: a, seen: seen}
+	l := &Login{Server: s.key.Server, ClientID: a.ClientID}
+	proveTokens(client, l, resource)
+	client.Transport = &granting{next: client.Transport, grant: s.grantFor(resource), auth: a, resource: resource}
 	secret := cmp.Or(a.ClientSecret, "none") // required by the SDK, removed by granting
 	handler, err := extauth.NewClientCredentialsHandler(&extauth.ClientCredentialsHandlerConfig{
-		Credentials: &oauthex.ClientCredentials{ClientID: a.ClientID, Issuer: issuer, ClientSecretAuth: &oauthex.ClientSecretAuth{ClientSecret: secret}},
+		Credentials: &oauthex.ClientCredentials{ClientID: a.ClientID, ClientSecretAuth: &oauthex.ClientSecretAuth{ClientSecret: secret}},
 		HTTPClient:  client,
 	})
 	if err != nil {
@@ -80,7 +79,7 @@ func (s *Session) clientCredentials(ctx context.Context, challenge http.Header) 
 		challenge = http.Header{} // the metadata is found without it
 	}
 	resp := &http.Response{StatusCode: http.StatusUnauthorized, Header: challenge, Body: http.NoBody}
-	if err := handler.Authorize(ctx, &http.Request{URL: resource.guard.server}, resp); err != nil {
+	if err := handler.Authorize(ctx, &http.Request{URL: resource.server.name}, resp); err != nil {
 		return nil, cmp.Or(resource.err, tokenError(err))
 	}
 	source, _ := handler.TokenSource(ctx) // set by Authorize, without an error
@@ -88,6 +87,6 @@ func (s *Session) clientCredentials(ctx context.Context, challenge http.Header) 
 	if err != nil {
 		return nil, tokenError(err)
 	}
-	l.Issuer = seen.issuer()
+	l.Issuer = resource.found.Issuer
 	return l, l.take(token)
 }

@@ -92,14 +92,7 @@ func TestUnusableResourceMetadata(t *testing.T) {
 // A server may spell its own address differently if it is its own authorization server.
 func TestResourceOfTheSameOrigin(t *testing.T) {
 	t.Parallel()
-	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Wrap: func(w http.ResponseWriter, r *http.Request) bool {
-		if r.URL.Path == "/resource" {
-			fmt.Fprintf(w, `{"resource":"http://%s/","authorization_servers":["http://%[1]s"]}`, r.Host)
-			return true
-		}
-		return false
-	}})
-	loggedIn(t, serverOf(as, nil))
+	loggedIn(t, serverOf(mcptest.NewAuthServer(t, mcptest.AuthOptions{Name: "BASE/"}), nil))
 }
 
 // A page in place of metadata, as single-page applications send it, is ignored.
@@ -167,12 +160,11 @@ func TestTokensThatAreNoBearerTokens(t *testing.T) {
 // Only the first authorization server is used: a private address in a later one does no harm.
 func TestFurtherAuthorizationServers(t *testing.T) {
 	t.Parallel()
-	server, _ := url.Parse("https://mcp.example.test/mcp")
-	c := resourceCheck{guard: remoteGuard(t)}
-	c.guard.server = server
+	g := remoteGuard(t)
+	d := discovery{guard: g, server: g.server}
 	body := httptest.NewRecorder().Body
-	_ = json.NewEncoder(body).Encode(map[string]any{"resource": server.String(), "authorization_servers": []string{"https://8.8.8.8", "https://10.0.0.1"}})
-	if err := c.check(&url.URL{Path: resourceWellKnown + "/mcp"}, body.Bytes()); err != nil {
-		t.Error(err)
+	_ = json.NewEncoder(body).Encode(map[string]any{"resource": g.server.String(), "authorization_servers": []string{"https://8.8.8.8", "https://10.0.0.1"}})
+	if shown, err := d.ofResource(&url.URL{Path: resourceWellKnown + "/mcp"}, body.Bytes()); shown == nil || err != nil {
+		t.Error(shown, err)
 	}
 }

@@ -114,6 +114,7 @@ func (s *Session) renewOnce(ctx context.Context, rejected string) (string, error
 
 // load reads the login from the store.
 func (s *Session) load() (*Login, error) {
+	stamp := s.Store.stamp() // before it is read, so that no change is missed
 	l, err := s.Store.Load(s.key)
 	if err != nil {
 		return nil, err
@@ -122,7 +123,7 @@ func (s *Session) load() (*Login, error) {
 		s.Hide(s.slot(), l.Secrets.all()...)
 	}
 	s.mu.Lock()
-	s.read, s.login, s.unreachableSince = true, l, time.Time{}
+	s.read, s.login, s.stamp, s.unreachableSince = true, l, stamp, time.Time{}
 	s.mu.Unlock()
 	return l, nil
 }
@@ -208,7 +209,7 @@ func (s *Session) pause(err error) {
 // the lock. An errRelogin means that the token is invalid; it was forgotten, unless
 // another one was stored meanwhile.
 func (s *Session) refresh(ctx context.Context, l *Login) error {
-	client, err := newClient(s.server, s.Hide, s.slot(), nil)
+	client, err := newClient(s.server, s.Hide, s.slot())
 	if err != nil {
 		return err
 	}
@@ -256,8 +257,12 @@ func (s *Session) refresh(ctx context.Context, l *Login) error {
 		}
 		return tokenError(err)
 	}
+	before := l.Scopes
 	if err := l.take(token); err != nil {
 		return err
+	}
+	if l.want(before) { // RFC 6749, 6: the new token may have fewer
+		s.Logger.Warn("the refreshed login has fewer scopes, and the next login asks for them", "upstream", s.key.Server, "scopes", l.Scopes)
 	}
 	s.Hide(s.slot(), l.Secrets.all()...)
 	if err := s.Store.Save(s.key, l); err != nil {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"reflect"
 	"slices"
 	"strings"
@@ -93,6 +92,7 @@ type Session struct {
 	mu               sync.Mutex
 	read             bool      // whether the store was read
 	unreachableSince time.Time // when the state of the cluster became unreachable, zero if it is reachable
+	stamp            int64     // of the store when it was read
 	login            *Login    // nil if absent; never changed, only replaced
 	renewedAt        time.Time // the last refresh, or login of a machine, by this process
 	issuer           string    // the only issuer that gets the secret of a machine login, "" before the first login
@@ -109,18 +109,21 @@ func (s *Session) machine() bool { return s.server.Auth.Machine() }
 // another token, if there is one: nothing ran before. An error of its own is a
 // *transports.Failure, and nothing was sent.
 func (s *Session) Transport(base http.RoundTripper) http.RoundTripper {
-	server, _ := url.Parse(s.server.URL) // checked with the config
+	server, err := resourceOf(s.server.URL)
+	if err != nil {
+		return base // no request reaches an address that cannot be read
+	}
 	return &transport{session: s, server: server, base: base}
 }
 
 type transport struct {
 	session *Session
-	server  *url.URL
+	server  Resource
 	base    http.RoundTripper
 }
 
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if t.server == nil || req.URL.Scheme != t.server.Scheme || req.URL.Host != t.server.Host {
+	if !t.server.SameOrigin(req.URL) {
 		return t.base.RoundTrip(req)
 	}
 	ctx := req.Context()
@@ -140,7 +143,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	case resp.StatusCode == http.StatusUnauthorized:
 		newer, err = t.session.renew(ctx, token)
 	case resp.StatusCode == http.StatusForbidden && token != "":
-		newer, err = t.session.stepUp(ctx, token, missingScopes(resp))
+		newer, err = t.session.stepUp(token, missingScopes(resp))
 	}
 	switch {
 	case errors.Is(err, records.ErrUnavailable):
@@ -150,6 +153,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		t.session.Logger.Warn("no other token", "upstream", t.session.key.Server, "err", err)
 	}
 	if newer == "" || newer == token {
+		t.session.want(ctx, resp)
 		return resp, nil
 	}
 	again := rewound(req)
@@ -157,7 +161,10 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	drain(resp)
-	return t.session.send(t.base, again, newer)
+	if resp, err = t.session.send(t.base, again, newer); err == nil {
+		t.session.want(ctx, resp)
+	}
+	return resp, err
 }
 
 // rewound returns a copy of a request to send again, nil if its body cannot be read twice.
@@ -221,8 +228,13 @@ func (s *Session) token(ctx context.Context) (string, error) {
 		return s.machineToken(), nil
 	}
 	s.mu.Lock()
-	read, l := s.read, s.login
+	read, l, stamp := s.read, s.login, s.stamp
 	s.mu.Unlock()
+	if read && stamp != s.Store.stamp() {
+		if newer, err := s.load(); err == nil { // otherwise the login stays as it was read
+			l = newer
+		}
+	}
 	switch {
 	case !read:
 		token, err := s.renew(ctx, "")
@@ -231,35 +243,53 @@ func (s *Session) token(ctx context.Context) (string, error) {
 		}
 		return token, err
 	case l == nil || l.AccessToken == "" && l.RefreshToken == "":
-		return "", nil // after the 401 the store is read again
+		return "", nil // after a 401 the store is read again
 	case l.fresh(time.Now()) || l.RefreshToken == "" && l.valid(time.Now()):
 		return l.AccessToken, nil
 	}
 	return s.renew(ctx, "")
 }
 
-// stepUp returns the token of a login since the request, which lacked scopes. Without one the
-// scopes are recorded for the next login (MCP "Step-Up Authorization Flow").
-func (s *Session) stepUp(ctx context.Context, lacking string, scopes []string) (string, error) {
+// stepUp returns the token of a login since the request, which lacked scopes, "" without one.
+func (s *Session) stepUp(lacking string, scopes []string) (string, error) {
 	if len(scopes) == 0 || s.machine() {
 		return "", nil
 	}
 	l, err := s.load()
-	if errors.Is(err, records.ErrUnavailable) {
+	switch {
+	case errors.Is(err, records.ErrUnavailable):
 		return "", s.loadFailure(err)
-	}
-	if err != nil || l == nil {
+	case err != nil || l == nil || l.AccessToken == lacking || !l.fresh(time.Now()):
 		return "", err
 	}
-	if l.AccessToken != lacking && l.fresh(time.Now()) {
-		return l.AccessToken, nil
+	return l.AccessToken, nil
+}
+
+// want records the scopes that a rejected request needs for the next login (MCP "Step-Up
+// Authorization Flow"), whether there is a login or not.
+func (s *Session) want(ctx context.Context, resp *http.Response) {
+	scopes := missingScopes(resp)
+	if resp.StatusCode == http.StatusUnauthorized {
+		scopes = challengedScopes(resp, "")
+	}
+	if len(scopes) == 0 || s.machine() {
+		return
+	}
+	s.mu.Lock()
+	l := Login{}
+	if s.login != nil {
+		l = *s.login
+	}
+	s.mu.Unlock()
+	l.Wanted = slices.Clone(l.Wanted)
+	if !l.want(scopes) {
+		return // they were recorded before
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	if err := s.Store.Update(ctx, s.key, func(l *Login) bool { return l != nil && l.want(scopes) }); err != nil {
+	if err := s.Store.Update(ctx, s.key, func(l *Login) bool { return l.want(scopes) }); err != nil {
 		s.Logger.Warn("the next login does not ask for the scopes that are missing", "upstream", s.key.Server, "err", err)
 	}
-	return "", nil
 }
 
 // storeTime is how long a request waits for the store.
@@ -267,9 +297,17 @@ const storeTime = 5 * time.Second
 
 // missingScopes returns the scopes that an answer reports as missing (RFC 6750, 3.1).
 func missingScopes(resp *http.Response) []string {
+	if resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
+		return nil
+	}
+	return challengedScopes(resp, "insufficient_scope")
+}
+
+// challengedScopes returns the scopes of the first challenge for a token with an error, "" for any.
+func challengedScopes(resp *http.Response, code string) []string {
 	challenges, _ := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate"))
 	for _, c := range challenges {
-		if (c.Scheme == "bearer" || c.Scheme == "dpop") && c.Params["error"] == "insufficient_scope" {
+		if (c.Scheme == "bearer" || c.Scheme == "dpop") && (code == "" || c.Params["error"] == code) {
 			return strings.Fields(c.Params["scope"])
 		}
 	}

@@ -50,6 +50,8 @@ type shared struct {
 
 func (s *shared) Place() string { return "in the state of the cluster, sealed with its key" }
 
+func (s *shared) stamp() int64 { return 0 }
+
 func (s *shared) record(kind string, key Key) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{key.Server, key.Resource, key.Client}, "\n")))
 	return fmt.Sprintf("%s/%x", kind, sum)

@@ -345,6 +345,6 @@ func TestRefreshWhileTheStateIsCutOff(t *testing.T) {
 	}
 	token, err := session.renewOnce(t.Context(), soon.AccessToken)
 	notPlaced("a token that was rejected", token, err)
-	token, err = session.stepUp(t.Context(), soon.AccessToken, []string{"write"})
+	token, err = session.stepUp(soon.AccessToken, []string{"write"})
 	notPlaced("a scope that is missing", token, err)
 }

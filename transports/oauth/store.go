@@ -32,6 +32,9 @@ type LoginStore struct{ backend }
 type backend interface {
 	// Place describes where new logins are stored.
 	Place() string
+	// stamp returns a value that is another one after a change of any login, as far as that is known
+	// without reading them. A login that replicas share is read again after a 401 only.
+	stamp() int64
 	// read returns the records of a key, the most recent first. It omits records of other
 	// versions and unreadable ones.
 	read(Key) ([]*record, error)
@@ -101,8 +104,8 @@ func (s *LoginStore) LoadAll(key Key) ([]*Login, error) {
 	return logins, err
 }
 
-// Update changes a login under its lock. change is called with the stored login, nil if there
-// is no such login, and reports whether to store the changed one.
+// Update changes a login under its lock, or makes one without a token. change reports whether to
+// store it.
 func (s *LoginStore) Update(ctx context.Context, key Key, change func(*Login) bool) error {
 	_, unlock, err := s.Lock(ctx, key)
 	if err != nil {
@@ -110,8 +113,14 @@ func (s *LoginStore) Update(ctx context.Context, key Key, change func(*Login) bo
 	}
 	defer unlock()
 	l, err := s.Load(key)
-	if err != nil || !change(l) || l == nil {
+	if err != nil {
 		return err
+	}
+	if l == nil {
+		l = &Login{Server: key.Server}
+	}
+	if !change(l) {
+		return nil
 	}
 	return s.Save(key, l)
 }

@@ -27,10 +27,16 @@ import (
 type ServerOptions struct {
 	MCP      string   // the address of the protected server, at /mcp and (HTTP with SSE) /messages; "" answers {} to everything
 	Issuer   string   // the path of the issuer, such as /tenant
+	Apart    bool     // the issuer is at localhost, and so at another origin than the server
 	Metadata string   // path (RFC 8414), oidc (OpenID, inserted), oidc-after (appended), none; "" is path
 	Resource string   // header (named in the challenge), path, root, none (RFC 9728); "" is header
+	Name     string   // how the resource metadata spells the address of the server, with BASE and PORT for those of this one; the only name of it then
 	Iss      string   // the iss of the callback: "" none, right, slash (one too many), wrong, missing (advertised and not sent)
-	PKCE     []string // the methods in the metadata; nil is S256
+	PKCE     []string // the methods in the metadata; nil is S256, empty is no such member
+	Claims   string   // the issuer in the metadata and in iss if it is another than the one that is named, with BASE
+	Methods  []string // token_endpoint_auth_methods_supported; clients are registered with these only
+	Redirect string   // the only redirect of browsers that is accepted; "" is any
+	Public   bool     // messages without "write" in them need no login
 
 	NoRegistration bool
 	Secret         bool   // clients that are registered get a secret
@@ -197,11 +203,14 @@ func (s *Server) metadata(w http.ResponseWriter, r *http.Request) {
 		"oidc":       "/.well-known/openid-configuration" + s.opts.Issuer,
 		"oidc-after": s.opts.Issuer + "/.well-known/openid-configuration",
 	}[s.opts.Metadata]
-	issuer := s.base + s.opts.Issuer
+	issuer := s.issuer()
 	switch r.URL.Path {
 	case resource:
 		of := s.base + "/mcp"
-		if s.opts.Resource == "root" {
+		switch {
+		case s.opts.Name != "":
+			of = s.expand(s.opts.Name)
+		case s.opts.Resource == "root":
 			of = s.base
 		}
 		m := map[string]any{"resource": of, "authorization_servers": []string{issuer}, "scopes_supported": s.opts.Scopes}
@@ -211,13 +220,19 @@ func (s *Server) metadata(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusOK, m)
 	case server:
 		m := map[string]any{
-			"issuer": issuer, "authorization_endpoint": issuer + "/authorize", "token_endpoint": issuer + "/token",
+			"issuer": s.claimed(), "authorization_endpoint": issuer + "/authorize", "token_endpoint": issuer + "/token",
 			"revocation_endpoint": issuer + "/revoke", "response_types_supported": []string{"code"},
 			"code_challenge_methods_supported": []string{"S256"}, "scopes_supported": []string{"offline_access"},
 			"authorization_response_iss_parameter_supported": s.opts.Iss != "", "client_id_metadata_document_supported": s.opts.Document,
 		}
 		if s.opts.PKCE != nil {
 			m["code_challenge_methods_supported"] = s.opts.PKCE
+		}
+		if s.opts.PKCE != nil && len(s.opts.PKCE) == 0 {
+			delete(m, "code_challenge_methods_supported")
+		}
+		if s.opts.Methods != nil {
+			m["token_endpoint_auth_methods_supported"] = s.opts.Methods
 		}
 		if !s.opts.NoRegistration {
 			m["registration_endpoint"] = issuer + "/register"
@@ -226,6 +241,26 @@ func (s *Server) metadata(w http.ResponseWriter, r *http.Request) {
 	default:
 		http.NotFound(w, r)
 	}
+}
+
+// expand replaces BASE and PORT in the text of an option.
+func (s *Server) expand(text string) string {
+	return strings.NewReplacer("BASE", s.base, "PORT", s.base[strings.LastIndex(s.base, ":")+1:]).Replace(text)
+}
+
+// claimed returns the issuer that the metadata claims to be of.
+func (s *Server) claimed() string {
+	if s.opts.Claims != "" {
+		return s.expand(s.opts.Claims)
+	}
+	return s.issuer()
+}
+
+func (s *Server) issuer() string {
+	if s.opts.Apart {
+		return s.expand("http://localhost:PORT") + s.opts.Issuer
+	}
+	return s.base + s.opts.Issuer
 }
 
 func answer(w http.ResponseWriter, status int, value any) {
@@ -252,6 +287,12 @@ func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) {
 		known = key == g.key
 	}
 	s.mu.Unlock()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	open := s.opts.Public && !bytes.Contains(body, []byte(`"write"`))
 	challenge := `Bearer realm="x"`
 	if s.opts.Bind == "challenge" {
 		challenge = `DPoP algs="ES256"`
@@ -264,6 +305,7 @@ func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) {
 		return slices.ContainsFunc(scopes, func(scope string) bool { return !slices.Contains(granted, scope) })
 	}
 	switch {
+	case open:
 	case !known:
 		w.Header().Set("WWW-Authenticate", challenge+scopeParam(s.opts.Scopes))
 		answer(w, http.StatusUnauthorized, map[string]string{"error": "unauthorized"})
@@ -273,11 +315,6 @@ func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusForbidden, map[string]string{"error": "insufficient_scope"})
 		return
 	}
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
 	if s.opts.WriteFor != "" && missing(s.opts.WriteFor) && bytes.Contains(body, []byte(`"write"`)) {
 		w.Header().Set("WWW-Authenticate", challenge+`, error="insufficient_scope"`+scopeParam([]string{s.opts.WriteFor}))
 		answer(w, http.StatusForbidden, map[string]string{"error": "insufficient_scope"})

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -16,6 +17,11 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 	var client map[string]any
 	if err := json.NewDecoder(r.Body).Decode(&client); err != nil || s.opts.NoRegistration {
 		refuse(w, http.StatusBadRequest, "invalid_client_metadata")
+		return
+	}
+	method, _ := client["token_endpoint_auth_method"].(string)
+	if s.opts.Methods != nil && !slices.Contains(s.opts.Methods, method) {
+		refuse(w, http.StatusUnprocessableEntity, "invalid_client_metadata")
 		return
 	}
 	s.mu.Lock()
@@ -29,7 +35,10 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 	s.clients[id] = ""
 	if s.opts.Secret {
 		s.clients[id] = s.secret("client+secret/")
-		registered["client_secret"], registered["token_endpoint_auth_method"] = s.clients[id], "client_secret_basic"
+		registered["client_secret"] = s.clients[id]
+		if s.opts.Methods == nil {
+			registered["token_endpoint_auth_method"] = "client_secret_basic"
+		}
 	}
 	answer(w, http.StatusCreated, registered)
 }
@@ -50,7 +59,16 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "PKCE and state are required", http.StatusBadRequest)
 		return
 	}
-	if resource := q.Get("resource"); resource != s.base+"/mcp" && resource != s.base && (resource == "" || resource != s.opts.Elsewhere) {
+	if want := s.opts.Redirect; want != "" && q.Get("redirect_uri") != want {
+		http.Error(w, "redirect_uri did not match", http.StatusBadRequest)
+		return
+	}
+	resource := q.Get("resource")
+	if s.opts.Name != "" && resource != s.expand(s.opts.Name) {
+		http.Error(w, "invalid_target", http.StatusBadRequest)
+		return
+	}
+	if s.opts.Name == "" && resource != s.base+"/mcp" && resource != s.base && (resource == "" || resource != s.opts.Elsewhere) {
 		http.Error(w, "invalid_target", http.StatusBadRequest)
 		return
 	}
@@ -61,7 +79,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	back := url.Values{"code": {code}, "state": {q.Get("state")}}
 	switch s.opts.Iss {
 	case "right":
-		back.Set("iss", s.base+s.opts.Issuer)
+		back.Set("iss", s.claimed())
 	case "slash":
 		back.Set("iss", s.base+s.opts.Issuer+"/")
 	case "wrong":
