@@ -286,6 +286,12 @@ type Auth struct {
 	Scope string `json:"scope" example:"read write"`
 	// The local port that the browser comes back to, for clients registered with one. 0 is any free port.
 	CallbackPort int `json:"callback_port" min:"0" default:"0" example:"33418"`
+	// The address that the browser comes back to, as the client is registered with it: http, at localhost, 127.0.0.1 or [::1]. Without a port, it is any free one. In place of callback_port.
+	Callback string `json:"callback" nonblank:"true" example:"http://localhost:3118/callback"`
+	// The issuer that the metadata of the authorization server has, if it is another one than the server names. It is compared exactly.
+	Issuer string `json:"issuer" nonblank:"true" example:"https://auth.example.com"`
+	// The PKCE method that the authorization server supports although its metadata names none.
+	CodeChallenge string `json:"code_challenge" enum:"S256" example:"S256"`
 	// Private networks that the login may involve. Left out, only the server itself may be in one.
 	AllowPrivate []string `json:"allow_private" default:"[]" example:"[10.1.0.0/16]"`
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -87,6 +88,8 @@ func (r *report) checkAuth(path string, n *syntax.Node) {
 		r.fail(n.At, path, "an identity provider and a client there go together", `add "idp" and "idp_client_id"`)
 	case n.Has("idp") && !is(GrantJWTBearer):
 		r.fail(n.At, path, "idp goes with jwt_bearer", `add "grant": "jwt_bearer" and "assertion_file"`)
+	case n.Has("callback") && n.Has("callback_port"):
+		r.fail(n.Get("callback").At, syntax.Below(path, "callback"), "callback_port is given, too", "write the port into callback, and leave callback_port out")
 	case n.Has("assertion_file") && !is(GrantJWTBearer):
 		r.fail(n.At, path, "assertion_file goes with jwt_bearer", `add "grant": "jwt_bearer"`)
 	}
@@ -98,6 +101,12 @@ func (r *report) checkLogin(path string, n *syntax.Node) {
 	if port := n.Get("callback_port"); port != nil {
 		if number, err := strconv.Atoi(port.Scalar); err == nil && number > 65535 {
 			r.fail(port.At, syntax.Below(path, "callback_port"), "there is no such port", "use one from 1024 to 65535")
+		}
+	}
+	if callback := n.Get("callback"); isKnownText(callback) {
+		u, err := url.Parse(callback.Scalar)
+		if err != nil || u.Scheme != "http" || !slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname()) || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+			r.fail(callback.At, syntax.Below(path, "callback"), "this is not an address on this machine", "write it like http://localhost:3118/callback, with localhost, 127.0.0.1 or [::1]")
 		}
 	}
 	for i, network := range n.ItemsOf("allow_private") {

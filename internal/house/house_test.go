@@ -49,6 +49,8 @@ var outgrown = map[string]struct {
 
 	"lines": {94_400, "what the seeds ask for stays, and scripts, registries, profiles, the page, verify and recordings came"},
 
+	"package schema": {4_100, "the keys of logins and certificates came"},
+
 	"95th percentile of functions": {31, "mended defects made a dozen functions longer; they are not cut up to be shorter"},
 }
 

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 
+	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 )
 
@@ -27,8 +29,9 @@ const page = `<!doctype html>
 // as long as the login (RFC 8252, 7.3).
 type callback struct {
 	RedirectURL string
+	path        string
 	server      *http.Server
-	served      chan struct{} // closed when the server has ended
+	serving     sync.WaitGroup
 
 	mu      sync.Mutex
 	state   string // state of the login under way, empty if no login is
@@ -40,23 +43,57 @@ type result struct {
 	err error
 }
 
-// listen opens a callback on a port; 0 is any free one. close must be called.
-func listen(port int) (*callback, error) {
-	listener, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+// listen opens the callback of an entry, which may be nil. It listens on loopback only, whatever the
+// entry calls that. close must be called.
+func listen(a *schema.Auth) (*callback, error) {
+	address := &url.URL{Scheme: "http", Host: "127.0.0.1", Path: "/callback"}
+	switch {
+	case a != nil && a.Callback != "":
+		var err error
+		if address, err = url.Parse(a.Callback); err != nil {
+			return nil, err
+		}
+	case a != nil && a.CallbackPort != 0:
+		address.Host = net.JoinHostPort(address.Host, strconv.Itoa(a.CallbackPort))
+	}
+	listeners, err := listenAt(address.Hostname(), cmp.Or(address.Port(), "0"))
 	if err != nil {
 		return nil, fmt.Errorf("listen for the browser: %w", err)
 	}
-	c := &callback{
-		RedirectURL: "http://" + listener.Addr().String() + "/callback",
-		served:      make(chan struct{}),
-		results:     make(chan result, 1),
+	if address.Port() == "" {
+		_, port, _ := net.SplitHostPort(listeners[0].Addr().String()) // has the form of one
+		address.Host = net.JoinHostPort(address.Hostname(), port)
 	}
+	c := &callback{RedirectURL: address.String(), path: cmp.Or(address.Path, "/"), results: make(chan result, 1)}
 	c.server = &http.Server{Handler: c, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
-	go func() {
-		defer close(c.served)
-		_ = c.server.Serve(listener) // recovers panics of the handler itself
-	}()
+	for _, l := range listeners {
+		c.serving.Go(func() { _ = c.server.Serve(l) }) // recovers panics of the handler itself
+	}
 	return c, nil
+}
+
+// listenAt listens at a name of this machine. localhost is both loopback addresses, or the one that
+// there is: a browser may try either, and no other program may have one of them.
+func listenAt(host, port string) ([]net.Listener, error) {
+	if host != "localhost" {
+		l, err := net.Listen("tcp", net.JoinHostPort(host, port))
+		return []net.Listener{l}, err
+	}
+	first, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", port))
+	if err != nil {
+		return nil, err
+	}
+	_, port, _ = net.SplitHostPort(first.Addr().String())
+	second, err := net.Listen("tcp6", net.JoinHostPort("::1", port))
+	if err == nil {
+		return []net.Listener{first, second}, nil
+	}
+	if other, none := net.Listen("tcp6", "[::1]:0"); none == nil {
+		other.Close()
+		first.Close()
+		return nil, err
+	}
+	return []net.Listener{first}, nil
 }
 
 // close ends the listener, after a page that is being sent.
@@ -66,7 +103,7 @@ func (c *callback) close() {
 	if c.server.Shutdown(ctx) != nil {
 		c.server.Close()
 	}
-	<-c.served
+	c.serving.Wait()
 }
 
 // expect sets the expected state, which identifies the login in its address.
@@ -101,7 +138,7 @@ func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, page, title, text)
 	}
 	switch {
-	case r.URL.Path != "/callback":
+	case r.URL.Path != c.path:
 		answer(http.StatusNotFound, "Not found", "There is nothing here.")
 		return
 	case r.Method != http.MethodGet:

@@ -36,7 +36,7 @@ func TestCallback(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, err := listen(0)
+			c, err := listen(nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -39,11 +39,7 @@ func (f *Flow) Run(ctx context.Context) (*Login, error) {
 	if err != nil {
 		return nil, err
 	}
-	port := 0
-	if f.Server.Auth != nil {
-		port = f.Server.Auth.CallbackPort
-	}
-	back, err := listen(port)
+	back, err := listen(f.Server.Auth)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +86,7 @@ func (f *Flow) Run(ctx context.Context) (*Login, error) {
 		err = authorize(ctx, config, resource.server.String(), challenge)
 	}
 	if err != nil {
-		return nil, cmp.Or(resource.err, f.explain(ctx, err, challenge, resource))
+		return nil, cmp.Or(resource.err, f.explain(ctx, err, challenge, resource, back))
 	}
 	resource.complete(made)
 	_, unlock, err := f.Store.Lock(ctx, key)
@@ -223,6 +219,9 @@ func (f *Flow) pastedText(ctx context.Context) string {
 
 // fetchCode shows the login page, and waits for the callback or for its pasted address.
 func (f *Flow) fetchCode(ctx context.Context, address string, resource *discovery, back *callback) (*auth.AuthorizationResult, error) {
+	if err := resource.checkFound(); err != nil {
+		return nil, err
+	}
 	address, state, err := checkPage(resource.guard, address, resource.name())
 	if err != nil {
 		return nil, err
@@ -254,11 +253,13 @@ func (f *Flow) fetchCode(ctx context.Context, address string, resource *discover
 }
 
 // explain adds the reason of a failed login to the SDK's error.
-func (f *Flow) explain(ctx context.Context, err error, challenge *http.Response, resource *discovery) error {
+func (f *Flow) explain(ctx context.Context, err error, challenge *http.Response, resource *discovery, back *callback) error {
 	refused, isRefused := errors.AsType[*BlockedAddressError](err)
 	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded) && resource.register == nil && resource.auth.ClientID != "":
+		return fmt.Errorf(`nobody has logged in in time; if the login page refuses %s, write the address that the client is registered with as "callback" into "auth" of the entry`, back.RedirectURL)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return errors.New("nobody has logged in in time")
+		return errors.New("nobody has logged in in time; --timeout allows more")
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case isRefused:
@@ -268,7 +269,8 @@ func (f *Flow) explain(ctx context.Context, err error, challenge *http.Response,
 	}
 	err = tokenError(err)
 	if resource.found.Token == "" && challenge.StatusCode != http.StatusUnauthorized {
-		return fmt.Errorf("the server does not ask for a login (HTTP status %s), and has no metadata of one: %w", challenge.Status, err)
+		return fmt.Errorf(`the server does not ask for a login (HTTP status %s), and has no metadata of one: %s; if it needs a key, write that into "headers" of the entry`,
+			challenge.Status, printed(strings.TrimSpace(err.Error())))
 	}
 	return err
 }

@@ -31,8 +31,14 @@ var requestTime = 10 * time.Second
 type BlockedAddressError struct{ Address, Reason string }
 
 func (e *BlockedAddressError) Error() string {
-	return fmt.Sprintf("refused %s: %s", e.Address, e.Reason)
+	if e.Reason == notPublic {
+		return fmt.Sprintf("refused %s: %s", e.Address, e.Reason)
+	}
+	return fmt.Sprintf("refused %s: %s; %s", e.Address, e.Reason, noKey)
 }
+
+// notPublic is the only reason that a key of the entry answers.
+const notPublic = `it is not a public address; if it is yours, name its network in "allow_private" of "auth"`
 
 // A guard decides which addresses the login at one server may involve. A server and its
 // authorization server choose the addresses, and dynmcp requests them from inside the user's
@@ -122,9 +128,19 @@ func (g *guard) check(u *url.URL) error {
 		return refuse("it is on this machine, and the server is not")
 	}
 	if ip, err := netip.ParseAddr(host); err == nil && !g.permits(ip) {
-		return refuse("it is not a public address")
+		return refuse(notPublic)
 	}
 	return nil
+}
+
+// checkName refuses a private address without a name, which the SDK takes for absent, if it is not
+// refused anyway.
+func checkName(u *url.URL) error {
+	ip, err := netip.ParseAddr(u.Hostname())
+	if err != nil || ip.IsLoopback() || publicip.Is(ip) {
+		return nil
+	}
+	return &BlockedAddressError{u.Scheme + "://" + u.Host, "a private address needs a name for a login, in the DNS or the hosts file"}
 }
 
 // permits reports whether an address may be connected to.
@@ -144,7 +160,7 @@ func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, er
 		dialer.Control = func(_, address string, _ syscall.RawConn) error {
 			ip, err := netip.ParseAddrPort(address)
 			if err != nil || !g.permits(ip.Addr().WithZone("")) {
-				return &BlockedAddressError{address, `it is not a public address; if it is yours, name its network in "allow_private" of "auth"`}
+				return &BlockedAddressError{address, notPublic}
 			}
 			return nil
 		}

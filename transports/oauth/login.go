@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/oauth2"
+
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // A Login is the result of a login. It is bound to one issuer: tokens and the secret of the
@@ -65,6 +67,21 @@ func (l *Login) State(now time.Time) string {
 		return "login expired"
 	}
 	return fmt.Sprintf("logged in (expires in %s)", inWords(l.Expires.Sub(now)))
+}
+
+// Stated returns what an entry states of its login in place of the server, as keys and values, "" if
+// nothing.
+func Stated(a *schema.Auth) string {
+	if a == nil {
+		return ""
+	}
+	var all []string
+	for _, one := range [][2]string{{"issuer", a.Issuer}, {"code_challenge", a.CodeChallenge}, {"callback", a.Callback}} {
+		if one[1] != "" {
+			all = append(all, one[0]+" "+one[1])
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 // inWords formats a duration for people, in at most two units.

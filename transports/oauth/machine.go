@@ -58,6 +58,9 @@ func (s *Session) clientCredentials(ctx context.Context, challenge http.Header) 
 	}
 	s.mu.Lock()
 	before := &Login{Issuer: s.issuer}
+	if s.login != nil {
+		before.TokenURL = s.login.TokenURL
+	}
 	s.mu.Unlock()
 	resource, err := discover(client, s.server, challenge, before)
 	if err != nil {
@@ -87,6 +90,6 @@ func (s *Session) clientCredentials(ctx context.Context, challenge http.Header) 
 	if err != nil {
 		return nil, tokenError(err)
 	}
-	l.Issuer = resource.found.Issuer
+	l.Issuer, l.TokenURL = resource.found.Issuer, resource.found.Token
 	return l, l.take(token)
 }

@@ -29,6 +29,7 @@ type discovery struct {
 	next   http.RoundTripper
 	guard  *guard
 	server Resource
+	entry  string      // its name
 	auth   schema.Auth // of the entry
 	before *Login      // the previous login, which a client of the config stays with; nil without one
 	named  string      // the address of metadata in the server's challenge, "" if absent
@@ -59,6 +60,7 @@ type authorizationServer struct {
 	Revocation string   `json:"revocation_endpoint"`
 	Challenges []string `json:"code_challenge_methods_supported"`
 	Methods    []string `json:"token_endpoint_auth_methods_supported"`
+	SendsIss   bool     `json:"authorization_response_iss_parameter_supported"`
 }
 
 const resourceWellKnown = "/.well-known/oauth-protected-resource"
@@ -70,9 +72,12 @@ func discover(client *http.Client, server schema.Server, challenge http.Header, 
 	if err != nil {
 		return nil, err
 	}
-	d := &discovery{next: client.Transport, guard: g, server: g.server, before: before, issuer: g.server.origin()}
+	d := &discovery{next: client.Transport, guard: g, server: g.server, entry: server.Name, before: before, issuer: g.server.origin()}
 	if server.Auth != nil {
 		d.auth = *server.Auth
+	}
+	if err := checkName(g.server.name); err != nil {
+		return nil, err
 	}
 	client.Transport = d
 	given, _ := oauthex.ParseWWWAuthenticate(challenge.Values("WWW-Authenticate")) // without it, well-known addresses are tried
@@ -89,7 +94,7 @@ func discover(client *http.Client, server schema.Server, challenge http.Header, 
 func (d *discovery) checkAddress(what, address string) error {
 	u, err := url.Parse(address)
 	if err == nil {
-		err = d.guard.check(u)
+		err = cmp.Or(d.guard.check(u), checkName(u))
 	}
 	if err != nil {
 		return fmt.Errorf("the server names %s at %s: %w", what, withoutQuery(address), err)
@@ -212,7 +217,7 @@ func (d *discovery) ofIssuer(body []byte) (any, error) {
 		return nil, err
 	}
 	if person {
-		if err := checkPKCE(found); err != nil {
+		if err := d.checkPKCE(found); err != nil {
 			return nil, err
 		}
 	}
@@ -225,27 +230,60 @@ func (d *discovery) ofIssuer(body []byte) (any, error) {
 	return all, nil
 }
 
-// checkIssuer rejects metadata of another issuer than that which the server names (RFC 8414, 3.3). A
-// client of the config stays with the issuer of its previous login: it may have a secret.
+// checkIssuer rejects metadata of another issuer than the entry states, or else the server names (RFC
+// 8414, 3.3). A client of the config, which may have a secret, stays with the issuer of its previous
+// login; if the entry states the issuer, which other metadata may have as well, also with its endpoint.
 func (d *discovery) checkIssuer(found authorizationServer) error {
-	if !sameIssuer(found.Issuer, d.issuer) {
-		return fmt.Errorf("metadata issuer %q does not match issuer URL %q", printed(found.Issuer), printed(d.issuer))
-	}
-	if d.auth.ClientID != "" && d.before != nil && d.before.Issuer != "" && !sameIssuer(found.Issuer, d.before.Issuer) {
-		return fmt.Errorf("authorization server issuer %q does not match pre-registered credentials issuer %q", printed(found.Issuer), printed(d.before.Issuer))
+	stated := d.auth.Issuer
+	switch {
+	case stated != "" && found.Issuer != stated:
+		return fmt.Errorf(`metadata issuer %q does not match the "issuer" in "auth" of the entry, %q: correct the key, or remove it`, printed(found.Issuer), printed(stated))
+	case stated == "" && !sameIssuer(found.Issuer, d.issuer):
+		return fmt.Errorf(`metadata issuer %q does not match issuer URL %[2]q, which the server names (RFC 8414, 3.3): if %[1]q is right, write it as "issuer" into "auth" of the entry`, printed(found.Issuer), printed(d.issuer))
+	case d.auth.ClientID == "" || d.before == nil:
+		return nil
+	case d.before.Issuer != "" && !sameIssuer(found.Issuer, d.before.Issuer):
+		return fmt.Errorf("authorization server issuer %q does not match pre-registered credentials issuer %q%s", printed(found.Issuer), printed(d.before.Issuer), d.logoutFirst())
+	case stated != "" && d.before.TokenURL != "" && hostOf(found.Token) != hostOf(d.before.TokenURL):
+		return fmt.Errorf("authorization server at %q does not match pre-registered credentials issuer at %q%s", hostOf(found.Token), hostOf(d.before.TokenURL), d.logoutFirst())
 	}
 	return nil
+}
+
+// logoutFirst ends the refusals to give the client of the config to another issuer.
+func (d *discovery) logoutFirst() string {
+	return fmt.Sprintf(`: if both are the server's, run "dynmcp logout %s" first`, d.entry)
+}
+
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return printed(u.Host)
+}
+
+// checkFound rejects an authorization server without metadata if the entry states its issuer.
+func (d *discovery) checkFound() error {
+	if d.auth.Issuer == "" || d.found.Issuer != "" {
+		return nil
+	}
+	d.err = fmt.Errorf(`the authorization server at %s has no metadata that "issuer" in "auth" of the entry can be compared with: remove the key`, withoutQuery(d.issuer))
+	return d.err
 }
 
 // sameIssuer compares issuers. Metadata of many servers differs by a slash at the end.
 func sameIssuer(a, b string) bool { return folded(a) == folded(b) }
 
 // checkPKCE rejects a server without S256 (OAuth 2.1, 7.5.2): the SDK accepts any method.
-func checkPKCE(found authorizationServer) error {
-	if slices.Contains(found.Challenges, "S256") {
+func (d *discovery) checkPKCE(found authorizationServer) error {
+	switch {
+	case slices.Contains(found.Challenges, "S256"), len(found.Challenges) == 0 && d.auth.CodeChallenge == "S256":
 		return nil
+	case len(found.Challenges) == 0:
+		return errors.New(`the metadata of the authorization server has no code_challenge_methods_supported, so it may not support PKCE: if it does, write "code_challenge": "S256" into "auth" of the entry`)
 	}
-	return fmt.Errorf("the authorization server does not offer PKCE with S256, but %q", printed(strings.Join(found.Challenges, ", ")))
+	return fmt.Errorf("the authorization server does not offer PKCE with S256, but %s; %s", printed(strings.Join(found.Challenges, ", ")), noKey)
 }
 
 // methodOf returns the method of authentication to register a client with: none if the server may
@@ -262,6 +300,10 @@ func methodOf(found authorizationServer) string {
 // post sends a request of the login: for a token, with the metadata's own name of the resource, or
 // for a client.
 func (d *discovery) post(req *http.Request) (*http.Response, error) {
+	if err := d.checkFound(); err != nil {
+		closeBody(req)
+		return nil, err
+	}
 	form := req.GetBody != nil && strings.HasPrefix(req.Header.Get("Content-Type"), formType)
 	if form {
 		body, err := req.GetBody()
@@ -297,12 +339,15 @@ func (d *discovery) post(req *http.Request) (*http.Response, error) {
 // spelling that it expects.
 func (d *discovery) checkIss(result *auth.AuthorizationResult) error {
 	want := cmp.Or(d.found.Issuer, d.issuer)
-	if result.Iss != "" && result.Iss != want {
+	switch {
+	case result.Iss == "" && d.found.SendsIss:
+		return fmt.Errorf("the browser came back without the iss parameter that the metadata announces (RFC 9207); %s", noKey)
+	case result.Iss == "":
+		return nil
+	case result.Iss != want:
 		return fmt.Errorf("the browser came back with the issuer %q, which does not match expected issuer %q; %s", printed(result.Iss), printed(want), noKey)
 	}
-	if result.Iss != "" {
-		result.Iss = folded(d.issuer)
-	}
+	result.Iss = folded(d.issuer)
 	return nil
 }
 

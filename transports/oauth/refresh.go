@@ -285,9 +285,9 @@ func (l *Login) take(token *oauth2.Token) error {
 	bound := strings.EqualFold(token.TokenType, "DPoP") && l.DPoPKey != ""
 	switch {
 	case token.TokenType != "" && !strings.EqualFold(token.TokenType, "Bearer") && !bound:
-		return fmt.Errorf("the token endpoint gave a token of type %q, and not Bearer", transports.Printable([]byte(token.TokenType), 60))
+		return fmt.Errorf("the token endpoint gave a token of type %q, and not Bearer; %s", transports.Printable([]byte(token.TokenType), 60), noKey)
 	case strings.ContainsFunc(token.AccessToken, func(r rune) bool { return r <= ' ' || r > '~' }): // RFC 6750, 2.1
-		return errors.New("the token endpoint gave a token with characters that no header can carry")
+		return errors.New("the token endpoint gave a token with characters that no header can carry; " + noKey)
 	}
 	if !bound {
 		l.DPoPKey = ""

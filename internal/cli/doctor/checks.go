@@ -118,6 +118,11 @@ func (d *doctor) checkLogins() {
 		return
 	}
 	d.add(finding{Check: aboutConfig, Level: fine, Text: "logins are kept " + store.Place()})
+	for _, s := range conf.Enabled(d.Cfg) {
+		if stated := oauth.Stated(s.Auth); stated != "" {
+			d.add(finding{Check: aboutConfig, Level: fine, Server: s.Name, Text: "its entry states of its login: " + stated})
+		}
+	}
 }
 
 func (d *doctor) checkStore() {

@@ -160,15 +160,19 @@ func authorization(s schema.Server) string {
 			return "oauth: " + err.Error()
 		}
 	}
+	stated := ""
+	if text := oauth.Stated(s.Auth); text != "" {
+		stated = "; stated: " + text
+	}
 	switch {
 	case !oauth.Applies(s) && kept == nil:
 		return "header"
 	case !oauth.Applies(s):
 		return "oauth: " + kept.State(time.Now()) + " (header also set)"
 	case s.Auth.Machine():
-		return "oauth: " + map[string]string{schema.GrantClientCredentials: "client credentials", schema.GrantJWTBearer: "token of a file"}[s.Auth.Grant]
+		return "oauth: " + map[string]string{schema.GrantClientCredentials: "client credentials", schema.GrantJWTBearer: "token of a file"}[s.Auth.Grant] + stated
 	}
-	return "oauth: " + kept.State(time.Now())
+	return "oauth: " + kept.State(time.Now()) + stated
 }
 
 // place formats the file and line of an entry, and the files whose entries it overrides.
