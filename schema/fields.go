@@ -15,6 +15,8 @@ const (
 	groupLimit = "limit"
 	// groupSandbox belongs to stdio, and to the defaults.
 	groupSandbox = "sandbox"
+	// groupTLS belongs to http, and to the defaults.
+	groupTLS = "tls"
 )
 
 // field is a key of an object, as the tags of a struct field describe it.

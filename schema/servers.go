@@ -19,7 +19,7 @@ var serverName = lazyregexp.New(NamePattern)
 var (
 	serverFields = fieldsOf(reflect.TypeFor[Server]())
 	stdioFields  = inGroups(serverFields, "", groupLimit, groupStdio, groupSandbox)
-	httpFields   = inGroups(serverFields, "", groupLimit, groupHTTP)
+	httpFields   = inGroups(serverFields, "", groupLimit, groupHTTP, groupTLS)
 )
 
 // fieldsWith returns the keys of an entry that go with a transport.
@@ -122,7 +122,9 @@ func (r *reading) server(path string, m syntax.Member) Server {
 	default:
 		r.required(path, m.At, n, fields)
 	}
-	s.Transport = transport
+	if s.Transport = transport; transport == Stdio {
+		s.TLS = TLS{} // of the defaults
+	}
 	s.TransportOpen = transport == StreamableHTTP && !n.Has("transport")
 	r.checkServer(path, n, &s)
 	return s
@@ -146,8 +148,9 @@ func (r *reading) withoutMisplaced(path string, n *syntax.Node, transport string
 
 // limits decodes the defaults of all servers.
 func (r *reading) limits(path string, n *syntax.Node, p *Server) {
-	fields := inGroups(serverFields, groupLimit, groupSandbox)
+	fields := inGroups(serverFields, groupLimit, groupSandbox, groupTLS)
 	r.object(path, n, reflect.ValueOf(&r.template).Elem(), fields)
+	r.checkTLS(syntax.Below(path, "tls"), n.Get("tls"))
 	*p = r.template
 }
 

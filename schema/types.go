@@ -173,6 +173,8 @@ type Server struct {
 	Headers map[string]string `json:"headers" group:"http" default:"{}" secret:"true" example:"{Authorization: \"Bearer ${TOKEN}\"}"`
 	// How to log in with OAuth. Most servers need nothing here: see docs/login.md.
 	Auth *Auth `json:"auth" group:"http" example:"{client_id: dynmcp, scope: read}"`
+	// The certificates of connections to the server and its login; also in defaults, for all servers at an address.
+	TLS TLS `json:"tls" group:"tls" default:"{}" example:"{ca: /etc/ssl/company.pem}"`
 
 	// Globs over tool names, and @readonly, @write and @destructive; a leading ! hides. With only such patterns, all other tools are shown.
 	ToolFilter []string `json:"tool_filter" default:"[]" example:"[\"get_*\", \"!get_secret_*\"]"`
@@ -299,6 +301,17 @@ type Auth struct {
 // Machine reports whether the login needs no person. It is false for nil.
 func (a *Auth) Machine() bool {
 	return a != nil && (a.Grant == GrantClientCredentials || a.Grant == GrantJWTBearer)
+}
+
+// TLS names the files of certificates, in PEM. A path may begin with ~; a relative one is in the directory
+// that dynmcp runs in.
+type TLS struct {
+	// The certificates of authorities that are trusted besides those of the system.
+	CA string `json:"ca" nonblank:"true" example:"/etc/ssl/company.pem"`
+	// The client's certificate, with the intermediate ones, read for each connection.
+	Cert string `json:"cert" nonblank:"true" example:"~/.config/client.pem"`
+	// The private key that goes with it.
+	Key string `json:"key" nonblank:"true" example:"~/.config/client.key"`
 }
 
 // ToolOverride changes how one tool is presented and limited.

@@ -33,6 +33,7 @@ func (r *report) checkServer(path string, n *syntax.Node, s *Server) {
 	}
 	r.checkPlace(syntax.Below(path, "place"), n.Get("place"), s)
 	r.checkAuth(syntax.Below(path, "auth"), n.Get("auth"))
+	r.checkTLS(syntax.Below(path, "tls"), n.Get("tls"))
 	for name := range s.Headers {
 		if s.Auth != nil && strings.EqualFold(name, "Authorization") {
 			r.warn(n.Get("auth").At, syntax.Below(path, "auth"), "headers has an Authorization too", "a request carries one of them; remove the other")
@@ -94,6 +95,12 @@ func (r *report) checkAuth(path string, n *syntax.Node) {
 		r.fail(n.At, path, "assertion_file goes with jwt_bearer", `add "grant": "jwt_bearer"`)
 	}
 	r.checkLogin(path, n)
+}
+
+func (r *report) checkTLS(path string, n *syntax.Node) {
+	if n != nil && n.Has("cert") != n.Has("key") {
+		r.fail(n.At, path, "a certificate and its key go together", `add "cert" and "key"`)
+	}
 }
 
 // checkLogin checks the addresses that a login may use.

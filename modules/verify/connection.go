@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/internal/certs"
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/login"
 	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
@@ -57,7 +58,11 @@ func (v *verifier) connectDirectly(ctx context.Context, s schema.Server, era tra
 		// known to vary.
 		p, err = probe.Command(s, []string{selfloop.Variable + "=" + rand.Text()}, &cli.Secrets, log, hostName, cli.Version, n)
 	} else {
-		transport := http.RoundTripper(http.DefaultTransport.(*http.Transport).Clone())
+		plain := http.DefaultTransport.(*http.Transport).Clone()
+		if plain.TLSClientConfig, err = certs.Config(s.TLS); err != nil {
+			return nil, fmt.Errorf("start it directly: %w", err)
+		}
+		transport := http.RoundTripper(plain)
 		if authorize := login.Of(login.Store, v.Log).For(s).Transport; authorize != nil {
 			transport = authorize(transport)
 		}

@@ -37,7 +37,7 @@ func complete(root *jsonschema.Schema) {
 		fillServers(property(root, key), []*jsonschema.Schema{{Ref: "#/$defs/HostServer"}})
 	}
 
-	limits := group(server, "limit", "sandbox")
+	limits := group(server, "limit", "sandbox", "tls")
 	limits.Description, limits.Examples = property(root, "defaults").Description, property(root, "defaults").Examples
 	root.Properties.Set("defaults", limits)
 
@@ -128,6 +128,8 @@ func variant(server *jsonschema.Schema, transport, keys string, host bool) *json
 	groups := []string{"", "limit", keys}
 	if keys == "stdio" {
 		groups = append(groups, "sandbox")
+	} else {
+		groups = append(groups, "tls")
 	}
 	out := group(server, groups...)
 	out.Title = transport

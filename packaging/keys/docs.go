@@ -30,15 +30,16 @@ type section struct {
 
 // sections are the lists in their order. The empty group has the keys of all servers.
 func sections(modules []schema.Section) []section {
-	server, all := reflect.TypeFor[schema.Server](), []string{"", "stdio", "sandbox", "http", "limit"}
+	server, all := reflect.TypeFor[schema.Server](), []string{"", "stdio", "sandbox", "http", "tls", "limit"}
 	lists := []section{
 		{"The file", reflect.TypeFor[schema.Document](), all},
 		{"A server", server, []string{""}},
 		{"A server that is a program", server, []string{"stdio", "sandbox"}},
 		{"`sandbox`, of a program or in `defaults`", reflect.TypeFor[schema.Sandbox](), all},
-		{"A server at an address", server, []string{"http"}},
+		{"A server at an address", server, []string{"http", "tls"}},
 		{"Limits: of a server, or in `defaults` for all", server, []string{"limit"}},
 		{"`auth`", reflect.TypeFor[schema.Auth](), all},
+		{"`tls`, of a server at an address or in `defaults`", reflect.TypeFor[schema.TLS](), all},
 		{"`scripts`", reflect.TypeFor[schema.Scripts](), all},
 		{"A rule of `policy`", reflect.TypeFor[schema.PolicyRule](), all},
 		{"An entry of `tool_overrides`", reflect.TypeFor[schema.ToolOverride](), all},
@@ -176,7 +177,7 @@ func describe(object reflect.Type, key, group string, root *jsonschema.Schema) s
 }
 
 func serverKind(group string) int {
-	if group == "http" {
+	if group == "http" || group == "tls" {
 		return 1
 	}
 	return 0

@@ -142,6 +142,7 @@ func Types(modules []schema.Section) map[string]reflect.Type {
 		"Document":        reflect.TypeFor[schema.Document](),
 		"Server":          reflect.TypeFor[schema.Server](),
 		"Auth":            reflect.TypeFor[schema.Auth](),
+		"TLS":             reflect.TypeFor[schema.TLS](),
 		"Sandbox":         reflect.TypeFor[schema.Sandbox](),
 		"Scripts":         reflect.TypeFor[schema.Scripts](),
 		"PolicyRule":      reflect.TypeFor[schema.PolicyRule](),

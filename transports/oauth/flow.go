@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
 
+	"github.com/dynmcp/dynmcp/internal/certs"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -153,13 +154,21 @@ func (f *Flow) scopes(named []string, before *Login) []string {
 // require a login only after initialize, so it also lists tools. A server that requires no login
 // may still have metadata.
 func (f *Flow) challenge(ctx context.Context) (*http.Response, error) {
+	certificates, err := certs.Config(f.Server.TLS)
+	if err != nil {
+		return nil, err
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = certificates
+	defer transport.CloseIdleConnections()
 	client := http.Client{
+		Transport:     transport,
 		Timeout:       requestTime,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	first, err := f.ask(ctx, &client, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"dynmcp","version":"login"}}}`, "")
 	if err != nil {
-		return nil, fmt.Errorf("ask the server for its login: %w", withoutURL(err))
+		return nil, fmt.Errorf("ask the server for its login: %w", withHint(withoutURL(err)))
 	}
 	if first.StatusCode == http.StatusOK && f.Server.Transport != schema.SSE {
 		then, err := f.ask(ctx, &client, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, first.Header.Get("Mcp-Session-Id"))

@@ -3,6 +3,7 @@ package oauth
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dynmcp/dynmcp/internal/certs"
 	"github.com/dynmcp/dynmcp/internal/publicip"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -47,6 +49,7 @@ type guard struct {
 	server  Resource
 	local   bool           // the server runs on this machine
 	private []netip.Prefix // private networks that are allowed
+	tls     *tls.Config
 
 	resolver *net.Resolver // nil is the system's; tests have their own
 }
@@ -57,8 +60,12 @@ func newGuard(server schema.Server) (*guard, error) {
 	if err != nil {
 		return nil, err
 	}
+	certificates, err := certs.Config(server.TLS)
+	if err != nil {
+		return nil, err
+	}
 	host := resource.name.Hostname()
-	g := &guard{server: resource, local: isLoopback(host)}
+	g := &guard{server: resource, local: isLoopback(host), tls: certificates}
 	if server.Auth != nil {
 		for _, text := range server.Auth.AllowPrivate {
 			network, err := netip.ParsePrefix(text)
@@ -88,6 +95,7 @@ func (g *guard) client(seen func(req *http.Request, body []byte)) *http.Client {
 		Transport: &guarded{guard: g, seen: seen, base: &http.Transport{
 			Proxy:                  http.ProxyFromEnvironment,
 			DialContext:            g.dial,
+			TLSClientConfig:        g.tls,
 			TLSHandshakeTimeout:    requestTime,
 			MaxResponseHeaderBytes: 64 << 10,
 			ForceAttemptHTTP2:      true,

@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
+	"github.com/dynmcp/dynmcp/internal/certs"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -120,6 +121,9 @@ func (d *discovery) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := d.next.RoundTrip(req)
 	switch {
+	case certs.Hint(err) != "": // or the SDK would take what it asks for as absent
+		d.err = withHint(err)
+		return nil, d.err
 	case ofResource && errors.As(err, new(*BlockedAddressError)):
 		d.err = fmt.Errorf("its resource metadata: %w", err)
 		return nil, d.err
@@ -323,7 +327,7 @@ func (d *discovery) post(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := d.next.RoundTrip(req)
 	if err != nil || form || resp.StatusCode >= 300 {
-		return resp, err
+		return resp, withHint(err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
@@ -333,6 +337,14 @@ func (d *discovery) post(req *http.Request) (*http.Response, error) {
 	_ = json.Unmarshal(body, &d.registration) // if invalid, logout leaves the client registered
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	return resp, nil
+}
+
+// withHint returns the error of a connection with what answers it, if certificates are the reason.
+func withHint(err error) error {
+	if hint := certs.Hint(err); hint != "" {
+		return fmt.Errorf("%w: %s", err, hint)
+	}
+	return err
 }
 
 // checkIss rejects the code of another issuer (RFC 9207, 2.4), and returns the issuer to the SDK in the

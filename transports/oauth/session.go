@@ -74,7 +74,7 @@ func (all *Sessions) For(server schema.Server) *Session {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	s := all.byKey[key]
-	if s == nil || !reflect.DeepEqual(s.server.Auth, server.Auth) {
+	if s == nil || !reflect.DeepEqual(s.server.Auth, server.Auth) || s.server.TLS != server.TLS {
 		s = &Session{LoginOptions: all.opts, key: key, server: server}
 		all.byKey[key] = s
 	}

@@ -3,7 +3,6 @@ package upstream
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
@@ -77,7 +76,7 @@ func newHTTPClient(open context.Context, opts ConnOptions) *http.Client {
 	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, maxPending
 	transport.MaxResponseHeaderBytes = 64 << 10
 	transport.ReadBufferSize, transport.WriteBufferSize = 16<<10, 16<<10 // a call of usual size in one write, its answer in one read
-	transport.TLSClientConfig = &tls.Config{RootCAs: opts.roots, MinVersion: tls.VersionTLS12}
+	transport.TLSClientConfig = opts.tls
 	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: opts.timing.http.ping, PingTimeout: opts.timing.http.header}
 	var authorized http.RoundTripper = transport
 	if opts.Login.Transport != nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
+	"github.com/dynmcp/dynmcp/internal/certs"
 	"github.com/dynmcp/dynmcp/internal/guard"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
@@ -166,7 +167,9 @@ func (l *httpLink) requestFailure(err error) error {
 	if lookup, ok := errors.AsType[*net.DNSError](err); ok && lookup.IsNotFound {
 		err = fmt.Errorf("there is no host %s", lookup.Name) // without the resolver's address
 	}
-	return l.conn.newFailure(transports.CodeUnreachable, outcome, err)
+	f := l.conn.newFailure(transports.CodeUnreachable, outcome, err)
+	f.Hint = certs.Hint(err)
+	return f
 }
 
 // markDial marks an error of making a connection that is a lack of our own resources. Go's

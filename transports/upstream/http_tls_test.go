@@ -48,6 +48,9 @@ func selfSigned(t *testing.T, change func(*x509.Certificate)) (cert tls.Certific
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, roots
 }
 
+// trusting returns the configuration of connections that trust a pool.
+func trusting(roots *x509.CertPool) *tls.Config { return &tls.Config{RootCAs: roots} }
+
 func unchanged(*x509.Certificate) {}
 
 // Nothing is sent to an upstream without a valid certificate or with an old version of TLS. The
@@ -59,13 +62,14 @@ func TestHTTPInvalidCertificates(t *testing.T) {
 		change     func(*x509.Certificate)
 		most       uint16 // the newest version of TLS
 		stranger   bool   // the certificate is not trusted
+		hint       string
 	}{
-		{"expired", "expired", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Hour) }, 0, false},
-		{"not valid yet", "not yet valid", func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) }, 0, false},
-		{"of another host", "x509", func(c *x509.Certificate) { c.IPAddresses, c.DNSNames = nil, []string{"other.example"} }, 0, false},
-		{"not trusted", "unknown authority", unchanged, 0, true},
-		{"TLS 1.0", "protocol version", unchanged, tls.VersionTLS10, false},
-		{"TLS 1.1", "protocol version", unchanged, tls.VersionTLS11, false},
+		{"expired", "expired", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Hour) }, 0, false, "renew its certificate"},
+		{"not valid yet", "not yet valid", func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) }, 0, false, "renew its certificate"},
+		{"of another host", "x509", func(c *x509.Certificate) { c.IPAddresses, c.DNSNames = nil, []string{"other.example"} }, 0, false, "that of another host"},
+		{"not trusted", "unknown authority", unchanged, 0, true, `"ca" in "tls"`},
+		{"TLS 1.0", "protocol version", unchanged, tls.VersionTLS10, false, ""},
+		{"TLS 1.1", "protocol version", unchanged, tls.VersionTLS11, false, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			cert, roots := selfSigned(t, test.change)
@@ -78,9 +82,9 @@ func TestHTTPInvalidCertificates(t *testing.T) {
 			server.Config.ErrorLog = quietly
 			server.StartTLS()
 			defer server.Close()
-			err := callOnly(t, schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: server.URL}, ConnOptions{roots: roots})
-			if f := wantFailure(t, err, transports.CodeUnreachable, transports.NotSent); !strings.Contains(f.Error(), test.says) {
-				t.Errorf("got %v, want it to say %q", f, test.says)
+			err := callOnly(t, schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: server.URL}, ConnOptions{tls: trusting(roots)})
+			if f := wantFailure(t, err, transports.CodeUnreachable, transports.NotSent); !strings.Contains(f.Error(), test.says) || !strings.Contains(f.Hint, test.hint) || test.hint == "" && f.Hint != "" {
+				t.Errorf("got %v with the hint %q, want it to say %q", f, f.Hint, test.says)
 			}
 			if n := arrived.Load(); n != 0 {
 				t.Errorf("%d requests arrived", n)
@@ -144,8 +148,8 @@ func TestHTTP2BrokenAnswer(t *testing.T) {
 				fine(w, id)
 			}}
 			opts := hurried
-			var server schema.Server
-			server, opts.roots = secure(t, s)
+			server, roots := secure(t, s)
+			opts.tls = trusting(roots)
 			c := dial(t, server, opts)
 			other := start(c, toolCall(`{}`))
 			s.wait(t, "POST tools/call")
@@ -289,7 +293,7 @@ func TestHTTP2SentOnce(t *testing.T) {
 				h2JSON(conn, stream, `{"jsonrpc":"2.0","id":`+id+`,"result":{}}`)
 			}
 			server, roots := s.serve(t)
-			c := dial(t, server, ConnOptions{HandshakeOnly: true, roots: roots})
+			c := dial(t, server, ConnOptions{HandshakeOnly: true, tls: trusting(roots)})
 			if _, err := tool(t, c, "x", "{}"); err != nil {
 				t.Fatal(err)
 			}
@@ -319,8 +323,8 @@ func TestHTTP2Stalls(t *testing.T) {
 	}
 	opts := hurried
 	opts.timing.http.ping = time.Second
-	var server schema.Server
-	server, opts.roots = s.serve(t)
+	server, roots := s.serve(t)
+	opts.tls = trusting(roots)
 	c := dial(t, server, opts)
 	_, err := tool(t, c, "x", "{}")
 	if f := wantFailure(t, err, transports.CodeUnreachable, transports.Unknown); !strings.Contains(f.Error(), "lost") {

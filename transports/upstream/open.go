@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 
+	"github.com/dynmcp/dynmcp/internal/certs"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
@@ -21,9 +22,13 @@ func Open(server schema.Server, opts ConnOptions) (*Conn, error) {
 	case schema.Stdio:
 		err = openChild(c)
 	case schema.StreamableHTTP:
-		c.link = newHTTPLink(c)
+		if err = configureTLS(c); err == nil {
+			c.link = newHTTPLink(c)
+		}
 	case schema.SSE:
-		c.link = &sseLink{httpLink: newHTTPLink(c), ready: make(chan struct{})}
+		if err = configureTLS(c); err == nil {
+			c.link = &sseLink{httpLink: newHTTPLink(c), ready: make(chan struct{})}
+		}
 	default:
 		err = c.newFailure(transports.CodeStartFailed, transports.NotSent, fmt.Errorf("transport %q is not supported", server.Transport))
 	}
@@ -32,6 +37,19 @@ func Open(server schema.Server, opts ConnOptions) (*Conn, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// configureTLS reads the certificates of the entry.
+func configureTLS(c *Conn) (err error) {
+	if c.opts.tls != nil {
+		return nil
+	}
+	if c.opts.tls, err = certs.Config(c.server.TLS); err != nil {
+		f := c.newFailure(transports.CodeStartFailed, transports.NotSent, err)
+		f.Hint = `correct "tls" in its entry, or the file`
+		return f
+	}
+	return nil
 }
 
 func newConn(server schema.Server, opts ConnOptions) *Conn {

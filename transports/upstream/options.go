@@ -1,7 +1,7 @@
 package upstream
 
 import (
-	"crypto/x509"
+	"crypto/tls"
 	"log/slog"
 	"net/http"
 	"time"
@@ -64,7 +64,7 @@ type ConnOptions struct {
 	// may block while hosts do not read. It may be nil.
 	Throttle func()
 
-	roots  *x509.CertPool // authorities for the certificates of upstreams; nil is the system's
+	tls    *tls.Config // of HTTP connections; nil is that of the entry
 	timing timing
 }
 

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"al.essio.dev/pkg/shellescape"
 
 	"github.com/dynmcp/dynmcp/catalog/store"
+	"github.com/dynmcp/dynmcp/internal/certs"
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/confine"
 	"github.com/dynmcp/dynmcp/internal/cli/crash"
@@ -289,9 +291,18 @@ func (d *doctor) checkAddresses(ctx context.Context) {
 		if s.Transport == schema.Stdio || strings.Contains(s.URL, "${") { // secrets are not resolved here
 			continue
 		}
-		status, err := probe(ctx, &client, s.URL)
+		certificates, err := certs.Config(s.TLS)
 		if err != nil {
-			d.add(finding{Check: aboutServers, Level: problem, Server: s.Name, Text: err.Error(), Hint: selfhost.CheckURLHint})
+			d.addError(aboutServers, s.Name, err)
+			continue
+		}
+		transport := http.DefaultTransport.(*http.Transport).Clone()
+		transport.TLSClientConfig = certificates
+		client.Transport = transport
+		status, err := probe(ctx, &client, s.URL)
+		transport.CloseIdleConnections()
+		if err != nil {
+			d.add(finding{Check: aboutServers, Level: problem, Server: s.Name, Text: err.Error(), Hint: cmp.Or(certs.Hint(err), selfhost.CheckURLHint)})
 			continue
 		}
 		d.add(finding{Check: aboutServers, Level: fine, Server: s.Name, Text: "answers with HTTP status " + status})
