@@ -40,6 +40,7 @@ func (c *Conn) Handshake(ctx context.Context, capabilities json.RawMessage) erro
 	if capabilities == nil {
 		capabilities = json.RawMessage(`{}`)
 	}
+	capabilities = withExtension(capabilities, c.server)
 	c.declared = capabilities
 	if l, ok := c.link.(*sseLink); ok {
 		if err := l.connect(ctx); err != nil {
@@ -159,7 +160,7 @@ func (c *Conn) discover(ctx context.Context) (stateless bool, version string, er
 	}
 	c.eraMeta = eraMeta{
 		{transports.MetaVersion, `"` + transports.StatelessVersion + `"`},
-		{transports.MetaCapabilities, `{}`},
+		{transports.MetaCapabilities, string(withExtension([]byte(`{}`), c.server))},
 		{transports.MetaClientInfo, string(info)},
 	}
 	waiting, cancel := context.WithTimeout(ctx, discoverTimeout)

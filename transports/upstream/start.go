@@ -17,7 +17,7 @@ import (
 func (c *Conn) Start(call *Call) {
 	params := wire.ObjectOf(call.Params, call.Arguments)
 	if c.stateless.Load() {
-		params = c.eraMeta.addTo(params)
+		params = declareExtension(c.eraMeta.addTo(params), c.server)
 		call.Params, call.Arguments = params.Text, params.Known.In(params.Text)
 	}
 	if call.Peer != nil && !call.NoToken {
