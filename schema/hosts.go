@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/nearest"
 	"github.com/dynmcp/dynmcp/schema/syntax"
@@ -24,6 +25,7 @@ var hostKeys = map[string]string{
 	"envFile":        "the file is not read; give it to dynmcp with -e, or copy its variables into env",
 	"dev":            "the host's development mode",
 	"oauth":          "what a login needs is written in auth",
+	"oauth_resource": "the server names its own resource",
 	"settings":       "they are for an extension of the host",
 	"sandbox":        "it is written as for VS Code; dynmcp's own has read, write and network (docs/sandbox.md)",
 	"sandboxEnabled": `dynmcp's own is switched on by "sandbox": true`,
@@ -128,7 +130,11 @@ func (e hostEntry) respelled(m syntax.Member) bool {
 	case m.Key == "command" && v.Kind == syntax.Object:
 		e.zedCommand(v)
 	case m.Key == "auth" && v.Kind == syntax.Object && v.Has("CLIENT_ID"):
-		e.add(m, "auth", cursorAuth(v))
+		e.login(m, v.Members)
+	case m.Key == "oauth" && v.Kind == syntax.Object && !n.Has("auth"):
+		e.login(m, v.Members)
+	case m.Key == "scopes" && v.Kind == syntax.List && !n.Has("auth"): // of Codex
+		e.login(m, []syntax.Member{m})
 	default:
 		return false
 	}
@@ -217,28 +223,62 @@ func (e hostEntry) filter(m syntax.Member) {
 	n.Members[i].Value = &filter
 }
 
-// cursorAuth converts Cursor's auth to ours.
-func cursorAuth(n *syntax.Node) *syntax.Node {
-	out := &syntax.Node{Kind: syntax.Object, At: n.At}
-	for _, m := range n.Members {
-		switch m.Key {
-		case "CLIENT_ID":
-			m.Key, m.Written = "client_id", m.Key
-		case "CLIENT_SECRET":
-			m.Key, m.Written = "client_secret", m.Key
-		case "scopes":
-			scope := &syntax.Node{Kind: syntax.Text, At: m.Value.At}
-			for i, item := range m.Value.Items {
-				if i > 0 {
-					scope.Scalar += " "
-				}
-				scope.Scalar += item.Scalar
-			}
-			m.Key, m.Written, m.Value = "scope", m.Key, scope
-		}
-		out.Members = append(out.Members, m)
+// loginKeys are the keys of hosts for a login, with ours.
+var loginKeys = map[string]string{
+	"CLIENT_ID": "client_id", "clientId": "client_id", "clientID": "client_id", "client_id": "client_id",
+	"CLIENT_SECRET": "client_secret", "clientSecret": "client_secret", "client_secret": "client_secret",
+	"scopes": "scope", "scope": "scope", "oauthScopes": "scope",
+	"redirectUri": "callback", "redirect_uri": "callback", "callbackPort": "callback_port", "callback_port": "callback_port",
+}
+
+// login adds what the member m says of a login to auth.
+func (e hostEntry) login(m syntax.Member, parts []syntax.Member) {
+	i := slices.IndexFunc(e.out.Members, func(o syntax.Member) bool { return o.Key == "auth" })
+	auth := syntax.Node{Kind: syntax.Object, At: m.Value.At}
+	if i >= 0 {
+		auth = *e.out.Members[i].Value
 	}
-	return out
+	for _, part := range parts {
+		path := syntax.Below(e.path, m.Key)
+		if part.Key != m.Key {
+			path = syntax.Below(path, part.Key)
+		}
+		key, v := loginKeys[part.Key], part.Value
+		if key == "scope" && v.Kind == syntax.List {
+			v = joined(v)
+		}
+		switch {
+		case v.Kind == syntax.Null || v.Kind == syntax.Text && v.Scalar == "" || part.Key == "enabled" || auth.Has(key):
+		case key == "callback" && !isCallback(v.Scalar):
+			e.warn(part.At, path, "this is not read", "a login comes back to this machine: register the client with http://localhost:PORT/callback, and write that as callback into auth")
+		case key != "" || m.Key == "auth":
+			if key != "" && key != part.Key {
+				part.Key, part.Written = key, part.Key
+			}
+			part.Value = v
+			auth.Members = append(auth.Members, part)
+		default:
+			e.warn(part.At, path, "this is not read", "what a login needs is found at the server, or written in auth")
+		}
+	}
+	if auth.Has("callback") { // with its port
+		auth.Members = slices.DeleteFunc(auth.Members, func(o syntax.Member) bool { return o.Key == "callback_port" })
+	}
+	switch {
+	case i >= 0:
+		e.out.Members[i].Value = &auth
+	case len(auth.Members) > 0:
+		e.add(m, "auth", &auth)
+	}
+}
+
+// joined returns the texts of a list as one, with spaces between them.
+func joined(list *syntax.Node) *syntax.Node {
+	var words []string
+	for _, item := range list.Items {
+		words = append(words, item.Scalar)
+	}
+	return &syntax.Node{Kind: syntax.Text, At: list.At, Scalar: strings.Join(words, " ")}
 }
 
 // dropMisplaced removes keys of the other kind of server: some hosts write empty args beside

@@ -110,17 +110,20 @@ func (r *report) checkLogin(path string, n *syntax.Node) {
 			r.fail(port.At, syntax.Below(path, "callback_port"), "there is no such port", "use one from 1024 to 65535")
 		}
 	}
-	if callback := n.Get("callback"); isKnownText(callback) {
-		u, err := url.Parse(callback.Scalar)
-		if err != nil || u.Scheme != "http" || !slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname()) || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-			r.fail(callback.At, syntax.Below(path, "callback"), "this is not an address on this machine", "write it like http://localhost:3118/callback, with localhost, 127.0.0.1 or [::1]")
-		}
+	if callback := n.Get("callback"); isKnownText(callback) && !isCallback(callback.Scalar) {
+		r.fail(callback.At, syntax.Below(path, "callback"), "this is not an address on this machine", "write it like http://localhost:3118/callback, with localhost, 127.0.0.1 or [::1]")
 	}
 	for i, network := range n.ItemsOf("allow_private") {
 		if _, err := netip.ParsePrefix(network.Scalar); err != nil && isKnownText(network) {
 			r.fail(network.At, syntax.Item(syntax.Below(path, "allow_private"), i), "this is not a network", "write it like 10.1.0.0/16")
 		}
 	}
+}
+
+// isCallback reports whether a browser comes back to this machine at an address.
+func isCallback(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && u.Scheme == "http" && slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname()) && u.User == nil && u.RawQuery == "" && u.Fragment == ""
 }
 
 // checkURL never shows the URL: people put keys into it.

@@ -164,10 +164,9 @@ func (r *rewriting) normalize(h Host) {
 			delete(members, key)
 		}
 	}
-	if login := members["oauth"]; login != nil && login != false {
-		r.notes = append(r.notes, "its login is not taken over")
+	if _, ok := members["oauth"].(map[string]any); !ok || members["auth"] != nil { // otherwise it becomes auth
+		r.drop("oauth")
 	}
-	r.drop("oauth")
 	for name, value := range r.object("http_headers") {
 		r.header(name, fmt.Sprint(value))
 	}
