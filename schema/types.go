@@ -173,7 +173,7 @@ type Server struct {
 	Headers map[string]string `json:"headers" group:"http" default:"{}" secret:"true" example:"{Authorization: \"Bearer ${TOKEN}\"}"`
 	// How to log in with OAuth. Most servers need nothing here: see docs/login.md.
 	Auth *Auth `json:"auth" group:"http" example:"{client_id: dynmcp, scope: read}"`
-	// The certificates of connections to the server and its login; also in defaults, for all servers at an address.
+	// Certificates of connections to the server and its login; also in defaults.
 	TLS TLS `json:"tls" group:"tls" default:"{}" example:"{ca: /etc/ssl/company.pem}"`
 
 	// Globs over tool names, and @readonly, @write and @destructive; a leading ! hides. With only such patterns, all other tools are shown.
@@ -288,9 +288,9 @@ type Auth struct {
 	Scope string `json:"scope" example:"read write"`
 	// The local port that the browser comes back to, for clients registered with one. 0 is any free port.
 	CallbackPort int `json:"callback_port" min:"0" default:"0" example:"33418"`
-	// The address that the browser comes back to, as the client is registered with it: http, at localhost, 127.0.0.1 or [::1]. Without a port, it is any free one. In place of callback_port.
+	// The whole address that the browser comes back to, as the client is registered: at localhost, 127.0.0.1 or [::1]. In place of callback_port.
 	Callback string `json:"callback" nonblank:"true" example:"http://localhost:3118/callback"`
-	// The issuer that the metadata of the authorization server has, if it is another one than the server names. It is compared exactly.
+	// The issuer of the authorization server, exactly, if it is another one than the server names.
 	Issuer string `json:"issuer" nonblank:"true" example:"https://auth.example.com"`
 	// The PKCE method that the authorization server supports although its metadata names none.
 	CodeChallenge string `json:"code_challenge" enum:"S256" example:"S256"`
