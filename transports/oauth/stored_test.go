@@ -88,7 +88,7 @@ func TestScopeOfA401(t *testing.T) {
 	if _, err := flowFor(t, store, server).Run(deadline(t)); err != nil {
 		t.Fatal(err)
 	}
-	if asked := as.Asked(); !strings.Contains(asked[0], "secret:read secret:list") {
+	if asked := as.Asked(); !strings.Contains(asked[0], "secret:read") || !strings.Contains(asked[0], "secret:list") {
 		t.Errorf("asked for %q", asked)
 	}
 	if got := called(); got != http.StatusOK {
