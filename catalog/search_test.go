@@ -119,3 +119,13 @@ func TestFindOrdersEqualsByName(t *testing.T) {
 	equal(t, found(v, "words", 10), []string{"s/a", "s/b", "s/c"})
 	equal(t, found(v, "words", 2), []string{"s/a", "s/b"})
 }
+
+// The words of a server's description find its tools.
+func TestFindReadsDescriptions(t *testing.T) {
+	t.Parallel()
+	v := loadedWith([]Server{{Name: "memory", Description: "Remember facts about the user."}, {Name: "fs", Lazy: true, Description: "FS server"}}, map[string]*Listing{
+		"memory": tools("create_entities", "Creates nodes in the graph", "read_graph", "Returns the graph"), "fs": tools("read_file", "Reads from disk"),
+	}).View()
+	equal(t, found(v, "remember what I like", 5), []string{"memory/create_entities", "memory/read_graph"})
+	equal(t, found(v, "read what the user told", 1), []string{"memory/read_graph"})
+}

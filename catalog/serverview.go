@@ -162,6 +162,7 @@ func (p *serverView) finish(down string) {
 		p.intro = p.ownIntro()
 	}
 	p.info.Intro = p.intro
+	p.found.About = search.Terms(p.described)
 	p.wordCounts = sync.OnceValue(p.countWords)
 	for _, t := range p.tools {
 		p.names = append(p.names, display.Escape(t.Leaf))

@@ -16,6 +16,7 @@ import (
 const (
 	saturation = 1.6 // k1
 	fromServer = 0.6 // weight of a term in the server's name, for all its tools
+	fromAbout  = 0.3 // weight of a term in the server's description alone, for all its tools
 	common     = 0.5 // weight of a stop word, which breaks ties
 	alike      = 0.4 // weight of a synonym
 	company    = 0.3 // share of the mean score of its server's best tools that each tool gets
@@ -40,8 +41,14 @@ type Tool struct {
 type Server struct {
 	Name  string
 	Terms []string      // of Name
+	About []string      // the terms of its description
 	Index func() *Index // over Tools; nil if none can be found
 	Tools []*Tool       // nil where one is hidden
+}
+
+// has reports whether the server's name or description has a term.
+func (s Server) has(term string) bool {
+	return slices.Contains(s.Terms, term) || slices.Contains(s.About, term)
 }
 
 // A Corpus is a set of servers to search. It is safe for concurrent use.
@@ -155,7 +162,7 @@ func (q *searching) ask(c *Corpus, s string) (tells bool) {
 			}
 			idfOfAsked = t.worth
 		}
-		known := have[i] > 0 || !t.alike && slices.ContainsFunc(c.servers, func(s Server) bool { return s.Index != nil && slices.Contains(s.Terms, t.word) })
+		known := have[i] > 0 || !t.alike && slices.ContainsFunc(c.servers, func(s Server) bool { return s.Index != nil && s.has(t.word) })
 		tells = tells || known && (onlyCommon || !stop)
 	}
 	return tells
@@ -245,8 +252,8 @@ func (q *searching) score(s Server, spans []span) {
 	}
 }
 
-// rate scores a server's tools by their terms. It returns the score of the server's name,
-// which is for all of them.
+// rate scores a server's tools by their terms. It returns the score of the server's name
+// and description, which is for all of them.
 func (q *searching) rate(server Server, spans []span) (base float64) {
 	x := server.Index()
 	ofName := fromServer
@@ -257,8 +264,11 @@ func (q *searching) rate(server Server, spans []span) (base float64) {
 	for i, t := range q.terms {
 		if !t.alike {
 			clear(q.others)
-			if slices.Contains(server.Terms, t.word) {
+			switch {
+			case slices.Contains(server.Terms, t.word):
 				base += ofName * t.worth
+			case slices.Contains(server.About, t.word):
+				base += fromAbout * t.worth
 			}
 		}
 		for _, hit := range x.list[spans[i].start:spans[i].end] {
