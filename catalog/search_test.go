@@ -129,3 +129,12 @@ func TestFindReadsDescriptions(t *testing.T) {
 	equal(t, found(v, "remember what I like", 5), []string{"memory/create_entities", "memory/read_graph"})
 	equal(t, found(v, "read what the user told", 1), []string{"memory/read_graph"})
 }
+
+// A tool comes before tools whose texts mention what it does.
+func TestFindPutsNamesBeforeMentions(t *testing.T) {
+	t.Parallel()
+	v := loadedWith([]Server{{Name: "base"}, {Name: "other"}}, map[string]*Listing{
+		"base":  tools("upload_attachment", "Create record first: upload to a record", "create_record", "Writes one row into a table, with values for each of the fields that the table has in this base, and returns it with the time of its creation"),
+		"other": tools("read", "Reads a file", "walk", "Walks a tree", "send", "Sends a message")}).View()
+	equal(t, found(v, "create record", 1), []string{"base/create_record"})
+}

@@ -10,7 +10,7 @@ import (
 
 // variant is the factor of a tool's score for each better tool of its server with the same
 // words in its name: other tools come before the next variant.
-const variant = 0.85
+const variant = 0.8
 
 // ranking is a heap of tools: the best first, equal scores by name.
 type ranking []ranked

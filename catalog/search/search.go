@@ -14,13 +14,14 @@ import (
 // The parameters of BM25F and of what is added to it, measured by TestRetrieval.
 // Length discounts texts and arguments almost in full, names hardly.
 const (
-	saturation = 1.6 // k1
-	fromServer = 0.6 // weight of a term in the server's name, for all its tools
-	fromAbout  = 0.3 // weight of a term in the server's description alone, for all its tools
-	common     = 0.5 // weight of a stop word, which breaks ties
-	alike      = 0.4 // weight of a synonym
-	company    = 0.3 // share of the mean score of its server's best tools that each tool gets
-	companions = 3   // number of these best tools
+	saturation = 1.6  // k1
+	fromServer = 0.6  // weight of a term in the server's name, for all its tools
+	fromAbout  = 0.3  // weight of a term in the server's description alone, for all its tools
+	nameFirst  = 0.35 // added to the factor of a tool whose name has all words of the query
+	common     = 0.5  // weight of a stop word, which breaks ties
+	alike      = 0.4  // weight of a synonym
+	company    = 0.3  // share of the mean score of its server's best tools that each tool gets
+	companions = 3    // number of these best tools
 )
 
 var (
@@ -224,6 +225,7 @@ func (q *searching) score(s Server, spans []span) {
 			continue
 		}
 		score := q.scores[doc] + base
+		score *= 1 + nameFirst*q.nameShare(s, t)
 		if q.sides.oppose(t) {
 			score *= opposite
 		}
@@ -280,6 +282,26 @@ func (q *searching) rate(server Server, spans []span) (base float64) {
 		}
 	}
 	return base
+}
+
+// nameShare returns the share of the words of a query for one thing that a tool's name has, by
+// their worth. Stop words and words of the server's name do not count. By it the tool itself
+// comes before those whose texts mention it.
+func (q *searching) nameShare(s Server, t *Tool) float64 {
+	if len(q.asked) > oneThing {
+		return 0
+	}
+	has, all := 0.0, 0.0
+	for _, w := range q.terms {
+		if w.alike || stopWords()[w.word] || slices.Contains(s.Terms, w.word) {
+			continue
+		}
+		all += w.worth
+		if slices.Contains(t.Terms, w.word) {
+			has += w.worth
+		}
+	}
+	return has / max(all, 1e-9)
 }
 
 // zeros returns n zeros, in s if it has room.
