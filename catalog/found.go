@@ -19,10 +19,19 @@ type Match struct {
 // Find returns up to limit results for a query, best first, and how many more tools match;
 // see [search.Corpus.Find].
 func (v *View) Find(query string, limit int) (found []Match, more int) {
-	return v.all().find(query, limit, "")
+	return v.FindIn("", query, limit)
 }
 
-// find is Find, among the tools of one server unless that is "".
+// FindIn is Find among the tools of one server, or of all if it is "". If that server has few
+// tools and none matches, all are found, with the score 0.
+func (v *View) FindIn(server, query string, limit int) (found []Match, more int) {
+	return v.all().find(query, limit, server)
+}
+
+// fewTools is the most tools that a search within their server lists if none matches.
+const fewTools = 12
+
+// find is [View.FindIn].
 func (m *toolset) find(query string, limit int, server string) (found []Match, more int) {
 	matches, more := m.corpus.Find(query, limit, server)
 	for _, match := range matches {
@@ -31,6 +40,15 @@ func (m *toolset) find(query string, limit int, server string) (found []Match, m
 			x.Also = append(x.Also, m.byName[t.Name])
 		}
 		found = append(found, x)
+	}
+	if len(found) == 0 && server != "" {
+		all := slices.DeleteFunc(slices.Clone(m.tools), func(t *Tool) bool { return t.Server != server })
+		if len(all) > fewTools {
+			return nil, 0
+		}
+		for _, t := range all[:min(len(all), max(limit, 0))] {
+			found = append(found, Match{Tool: t})
+		}
 	}
 	return found, more
 }

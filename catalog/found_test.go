@@ -202,3 +202,21 @@ No tools known; call load_mcp with the name:
 - web: Drives a browser.
 Servers still starting: other.`)
 }
+
+// A search in a server of few tools that matches nothing lists them, and words that no tool has
+// are named.
+func TestFoundSaysWhatThereIs(t *testing.T) {
+	t.Parallel()
+	v := loadedWith([]Server{{Name: "docs"}, {Name: "big"}}, map[string]*Listing{"docs": tools("search", "Finds a page", "rate", "Rates a page"), "big": many(13)}).View()
+	for _, c := range []struct{ query, server, want string }{
+		{"rotate pictures", "docs", "No tool of docs matches \"rotate pictures\". It has:\n- docs/rate: Rates a page\n- docs/search: Finds a page"},
+		{"rotate pictures", "big", "No tool of big matches \"rotate pictures\". discover_tool {\"server\": \"big\"} lists all it has."},
+		{"rotate pictures", "", "No tool matches \"rotate pictures\". discover_tool with no argument lists all."},
+	} {
+		equal(t, v.Texts().Found(Search{Queries: []string{c.query}, Server: c.server}), c.want)
+	}
+	text := v.Texts().Found(Search{Queries: []string{"please rate Kubernetes pages, kubectl"}})
+	if !strings.Contains(text, "\nNo tool has: Kubernetes, kubectl\n") {
+		t.Error(text)
+	}
+}

@@ -83,6 +83,9 @@ func (r *results) find(query string) (q queryResults, any bool) {
 	found, more := r.v.all().find(query, min(offset, 1<<20)+max(limit, namesRanked), r.search.Server)
 	any = len(found) > 0
 	found = found[min(offset, len(found)):]
+	if any && len(found) > 0 && found[0].Score == 0 { // all tools of a server with few
+		limit = max(limit, len(found))
+	}
 	q = queryResults{query: query, found: found, more: more}
 	if r.search.Limit == 0 && (offset > 0 || search.AsksForSeveral(query)) {
 		limit = max(limit, linesOfLong/len(r.search.Queries))
@@ -107,7 +110,7 @@ func (r *results) limit() int {
 func (r *results) define() {
 	for place := range definedFor {
 		for _, q := range r.queries {
-			if place < len(q.found) && (place == 0 || q.found[place].Score >= nearly*q.found[0].Score) {
+			if place < len(q.found) && q.found[0].Score > 0 && (place == 0 || q.found[place].Score >= nearly*q.found[0].Score) {
 				r.defineTool(q.found[place].Tool, place == 0)
 			}
 		}
@@ -145,8 +148,13 @@ func (r *results) writeQuery(b *strings.Builder, q queryResults) {
 		fmt.Fprintf(b, "For %s:\n", display.Escape(display.Name(q.query)))
 	}
 	switch {
+	case len(q.found) > 0 && q.found[0].Score == 0:
+		fmt.Fprintf(b, "No tool of %s matches %s. It has:\n%s", display.Escape(s.Server), display.Escape(display.Name(q.query)), r.lines(q.found))
 	case len(q.found) > 0:
 		b.WriteString(r.lines(q.found[:q.lines]))
+		if words := r.v.all().corpus.Unknown(q.query); len(words) > 0 {
+			fmt.Fprintf(b, "No tool has: %s\n", display.Escape(display.Cut(strings.Join(words, ", "), foundWidth)))
+		}
 	case s.Offset > 0:
 		fmt.Fprintf(b, "Nothing from %d on.\n", s.Offset)
 	case s.Server != "" && r.v.single() == nil:

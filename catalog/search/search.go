@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 )
 
 // The parameters of BM25F and of what is added to it, measured by TestRetrieval.
@@ -91,6 +92,32 @@ func (c *Corpus) Find(query string, limit int, server string) (found []Match, mo
 	}
 	q.fit.dropLow()
 	return q.fit.best(limit)
+}
+
+// Unknown returns the words of a query for one thing, as written, that neither a tool nor a
+// server has, nor a synonym of them.
+func (c *Corpus) Unknown(query string) (words []string) {
+	query = query[:min(len(query), longestQuery)]
+	if AsksForSeveral(query) {
+		return nil
+	}
+	for _, word := range strings.FieldsFunc(query, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) }) {
+		known := slices.ContainsFunc(Terms(word), func(term string) bool {
+			return stopWords()[term] || slices.ContainsFunc(slices.Concat(synonyms()[term], []string{term}), c.has)
+		})
+		if !known && !slices.Contains(words, word) {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+// has reports whether a tool or a server has a term.
+func (c *Corpus) has(term string) bool {
+	hash := hashOf(term)
+	return slices.ContainsFunc(c.servers, func(s Server) bool {
+		return s.Index != nil && (s.has(term) || s.Index().find(hash) != span{})
+	})
 }
 
 // exactName is more than any sum of terms.

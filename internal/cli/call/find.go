@@ -56,7 +56,7 @@ func runFind(ctx context.Context, t *selfhost.Target, query, only string, limit 
 	}
 	defer h.Close()
 	conf.SayIfEmpty(t.ErrOut, t.Cfg)
-	matches, _ := h.View().Find(query, limit)
+	matches, _ := h.View().FindIn(only, query, limit)
 	if len(matches) == 0 {
 		return hint.With(fmt.Errorf("no tool matches %q", query), "try other words, or dynmcp test to list everything")
 	}
