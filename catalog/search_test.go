@@ -138,3 +138,14 @@ func TestFindPutsNamesBeforeMentions(t *testing.T) {
 		"other": tools("read", "Reads a file", "walk", "Walks a tree", "send", "Sends a message")}).View()
 	equal(t, found(v, "create record", 1), []string{"base/create_record"})
 }
+
+// A question for what is now finds the tool for what is current.
+func TestFindKnowsThatQuestionsAreAboutNow(t *testing.T) {
+	t.Parallel()
+	v := one(Server{Name: "s"}, tools("current_time", "Get the current date and time.", "relative_time", "Get the relative time from now.",
+		"convert_time", "Convert time between timezones.", "get_timestamp", "Get the timestamp for the time."))
+	equal(t, found(v, "what time is it", 1), []string{"s/current_time"})
+	if got := found(v, "time now", 2); !slices.Contains(got, "s/current_time") {
+		t.Errorf("got %v", got)
+	}
+}

@@ -110,6 +110,7 @@ revenue income earning
 stock share equity
 cryptocurrency bitcoin
 latest recent newest
+now current what
 quick fast
 big large
 small little
