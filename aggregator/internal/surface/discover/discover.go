@@ -68,20 +68,18 @@ func (t texts) HowToLoad(server string) string {
 }
 
 const (
-	loadDescription = "Starts a server of which no tools are known, and lists what it has. Other servers start when a tool of theirs is used."
+	loadDescription = "Starts a server of which no tools are known, and lists what it has."
 
+	// Every session pays for these texts. What is rare is explained where it is needed: an answer that
+	// is cut names "offset" or "full".
 	discoverInput = `{"type":"object","properties":{` +
-		`"tool_name":{"type":"string","description":"Name of a tool. Returns its definition."},` +
-		`"full":{"type":"boolean","description":"Nothing is cut: large output schemas, instructions of a server."},` +
-		`"query":{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}],"description":"What to do, in words: one thing a query, a list with a query for each step. Returns the best-matching tools, the best with their definitions."},` +
-		`"server":{"type":"string","description":"Name of a server. Returns the list of its tools; with query, searches them only."},` +
-		`"limit":{"type":"integer","minimum":1,"description":"Maximum number of entries."},` +
-		`"offset":{"type":"integer","minimum":0,"description":"Number of entries to skip."}},"additionalProperties":false}`
-	loadInput = `{"type":"object","properties":{` +
-		`"mcp_name":{"type":"string","description":"Name of the server, from <mcp_servers>."},` +
-		`"query":{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}],"description":"As that of discover_tool, for a large server: returns only what matches."},` +
-		`"retry":{"type":"boolean","description":"Try a server that was given up once more, if your user asks for it. At most every 10 minutes."}},` +
-		`"required":["mcp_name"],"additionalProperties":false}`
+		`"query":{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}],"description":"What to do, in words. Returns the best tools with their definitions."},` +
+		`"tool_name":{"type":"string","description":"Returns its definition."},` +
+		`"server":{"type":"string","description":"Lists its tools; with query, searches only them."},` +
+		`"full":{"type":"boolean"},"limit":{"type":"integer"},"offset":{"type":"integer"}},"additionalProperties":false}`
+	loadInput = `{"type":"object","properties":{"mcp_name":{"type":"string"},` +
+		`"query":{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}],"description":"Lists only what matches."},` +
+		`"retry":{"type":"boolean","description":"Only if your user asks for it."}},"required":["mcp_name"],"additionalProperties":false}`
 )
 
 // A query holds the arguments of discover_tool.

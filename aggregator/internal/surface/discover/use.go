@@ -17,8 +17,8 @@ import (
 const (
 	useDescription = "Use a tool that was previously discovered with the discover_tool tool"
 	useInput       = `{"type":"object","properties":{` +
-		`"tool_name":{"type":"string","description":"Name of the tool, as discover_tool shows it."},` +
-		`"tool_input":{"type":"object","description":"Arguments of the tool, as its input schema wants them.","additionalProperties":true}},` +
+		`"tool_name":{"type":"string"},` +
+		`"tool_input":{"type":"object","description":"By the tool's input schema.","additionalProperties":true}},` +
 		`"required":["tool_name"]}`
 )
 
