@@ -145,6 +145,7 @@ func (c *Catalog) Index(name string, l *Listing) *Indexed {
 	s, _ := c.declared(name)
 	p := newServerView(s, x, "", nil, NoTasks)
 	p.found.Index() // now, so that the first search does not wait
+	p.found.About()
 	return &Indexed{p}
 }
 

@@ -26,7 +26,7 @@ const (
 
 	definedFor = 3    // results of a query whose definitions are shown
 	nearly     = 0.85 // share of the best score that the second and the third need
-	cheap      = 470  // tokens that all definitions with these must not exceed
+	cheap      = 400  // tokens that all definitions with these must not exceed
 	cheapMore  = 150  // as many more for each query after the first
 	wholeInput = 200  // tokens up to which the input schema of the best is whole
 	manyMore   = 50   // more results are not counted exactly

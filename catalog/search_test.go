@@ -128,6 +128,15 @@ func TestFindReadsDescriptions(t *testing.T) {
 	}).View()
 	equal(t, found(v, "remember what I like", 5), []string{"memory/create_entities", "memory/read_graph"})
 	equal(t, found(v, "read what the user told", 1), []string{"memory/read_graph"})
+
+	// A generated description has the words of the tools, which do not count twice.
+	words := v.Texts().Proposal("fs", "")
+	c := loadedWith([]Server{{Name: "fs", Lazy: true, Description: words}, {Name: "mail", Lazy: true, Description: "Read letters."}}, map[string]*Listing{
+		"fs": tools("read_file", "Reads from disk"), "mail": tools("fetch", "Fetches one")})
+	if about := c.View().part("fs").found.About(); words == "" || about != nil {
+		t.Errorf("of %q count %v", words, about)
+	}
+	equal(t, found(c.View(), "letters", 1), []string{"mail/fetch"})
 }
 
 // A tool comes before tools whose texts mention what it does.

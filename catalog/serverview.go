@@ -162,11 +162,22 @@ func (p *serverView) finish(down string) {
 		p.intro = p.ownIntro()
 	}
 	p.info.Intro = p.intro
-	p.found.About = search.Terms(p.described)
+	p.found.About = sync.OnceValue(p.ownWords)
 	p.wordCounts = sync.OnceValue(p.countWords)
 	for _, t := range p.tools {
 		p.names = append(p.names, display.Escape(t.Leaf))
 	}
+}
+
+// ownWords returns the terms of the operator's description, nil if dynmcp generated it: those are
+// words of the tools, which would count twice.
+func (p *serverView) ownWords() []string {
+	words := search.Terms(p.described)
+	generated := search.SetOf(p.proposal(""))
+	if fresh := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return generated[w] }); len(fresh)*3 <= len(words) {
+		return nil
+	}
+	return words
 }
 
 // ownLine is the most UTF-16 units that a text shows of a server's own words, if the operator

@@ -17,7 +17,7 @@ import (
 const (
 	saturation = 1.6  // k1
 	fromServer = 0.6  // weight of a term in the server's name, for all its tools
-	fromAbout  = 0.3  // weight of a term in the server's description alone, for all its tools
+	fromAbout  = 0.5  // weight of a term in the server's description alone, for all its tools
 	nameFirst  = 0.35 // added to the factor of a tool whose name has all words of the query
 	common     = 0.5  // weight of a stop word, which breaks ties
 	alike      = 0.4  // weight of a synonym
@@ -42,15 +42,15 @@ type Tool struct {
 // A Server is a server with its tools.
 type Server struct {
 	Name  string
-	Terms []string      // of Name
-	About []string      // the terms of its description
-	Index func() *Index // over Tools; nil if none can be found
-	Tools []*Tool       // nil where one is hidden
+	Terms []string        // of Name
+	Index func() *Index   // over Tools; nil if none can be found
+	About func() []string // the terms of its description
+	Tools []*Tool         // nil where one is hidden
 }
 
 // has reports whether the server's name or description has a term.
 func (s Server) has(term string) bool {
-	return slices.Contains(s.Terms, term) || slices.Contains(s.About, term)
+	return slices.Contains(s.Terms, term) || slices.Contains(s.About(), term)
 }
 
 // A Corpus is a set of servers to search. It is safe for concurrent use.
@@ -296,7 +296,7 @@ func (q *searching) rate(server Server, spans []span) (base float64) {
 			switch {
 			case slices.Contains(server.Terms, t.word):
 				base += ofName * t.worth
-			case slices.Contains(server.About, t.word):
+			case slices.Contains(server.About(), t.word):
 				base += fromAbout * t.worth
 			}
 		}
