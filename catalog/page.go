@@ -3,6 +3,8 @@ package catalog
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/dynmcp/dynmcp/catalog/entry"
@@ -156,10 +158,31 @@ func (v Texts) Loaded(server string) string {
 	page, _ := v.Page(server, 0, 0, false)
 	var b strings.Builder
 	b.WriteString(page + "\n")
+	b.WriteString(p.leftOut())
 	for _, l := range namedLists(v.listOf(p.server.Name)) {
 		l.write(&b)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// leftOut names the tools, as many as fit, that hosts do not see because of the policy or for want of approval.
+func (p *serverView) leftOut() (text string) {
+	var denied, unapproved []string
+	for _, t := range p.denied {
+		denied = append(denied, t.Leaf)
+	}
+	if p.server.Guard.Blocks() {
+		unapproved = slices.Sorted(maps.Keys(p.unapproved))
+	}
+	for _, c := range []struct {
+		why   string
+		names []string
+	}{{"Left out by the policy", denied}, {"Left out until a person approves them", unapproved}} {
+		if names := display.Fold(strings.Join(c.names, ", ")); names != "" {
+			text += c.why + ": " + display.Escape(display.Cut(names, 2*display.LineWidth)) + "\n"
+		}
+	}
+	return text
 }
 
 // namedBytes limits the lines of one kind of entries.
