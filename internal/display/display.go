@@ -93,15 +93,31 @@ func Fold(s string) string {
 	return b.String()
 }
 
-// Clean removes invisible characters and keeps line breaks and tabs: text of
-// several lines.
+// Clean removes invisible characters and keeps line breaks and tabs: text of several lines. It
+// keeps a variation selector that fits the character before it.
 func Clean(s string) string {
+	before := rune(-1)
 	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && Invisible(r) {
+		last := before
+		before = r
+		if r != '\n' && r != '\t' && Invisible(r) && !varies(last, r) {
 			return -1
 		}
 		return r
 	}, s)
+}
+
+// varies reports whether a variation selector may follow a character: one of those for emoji,
+// digits in keys and other symbols, or one for an ideograph. Runs of them, and those after
+// letters, carry hidden text.
+func varies(last, selector rune) bool {
+	switch {
+	case selector == 0xFE0E || selector == 0xFE0F:
+		return unicode.IsSymbol(last) && last > unicode.MaxASCII || unicode.In(last, unicode.Po, unicode.Nd) && last <= 0x303D
+	case unicode.Is(unicode.Variation_Selector, selector):
+		return unicode.Is(unicode.Han, last)
+	}
+	return false
 }
 
 // Invisible reports characters that display nothing and can carry hidden text or reorder the

@@ -37,6 +37,21 @@ func TestCutNeverSplitsACharacter(t *testing.T) {
 	}
 }
 
+// Variation selectors stay where they choose how a character looks.
+func TestCleanKeepsVariationSelectors(t *testing.T) {
+	for in, want := range map[string]string{
+		"\u26a0\ufe0f a\n1\ufe0f\u20e3": "\u26a0\ufe0f a\n1\ufe0f\u20e3",
+		"\u845b\U000e0100":              "\u845b\U000e0100",
+		"\u26a0\ufe0f\ufe0f\ufe0e":      "\u26a0\ufe0f",
+		"a\ufe0fb\U000e0101\ufe00":      "ab",
+		"\u26a0\U000e0101":              "\u26a0",
+	} {
+		if got := Clean(in); got != want {
+			t.Errorf("Clean(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
 func TestFoldLeavesNothingInvisible(t *testing.T) {
 	for in, want := range map[string]string{
 		"  a \t\r\n b  ":                 "a b",
