@@ -10,7 +10,7 @@ func TestSearchKeepsNoTools(t *testing.T) {
 		tools = append(tools, &Tool{Name: "s/" + name, Server: "s", Leaf: name, Upstream: name, Terms: Terms(name)})
 	}
 	index := NewIndex(len(tools), func(i int) Doc { return Doc{Name: tools[i].Leaf} })
-	c := NewCorpus([]Server{{Name: "s", Index: func() *Index { return index }, About: func() []string { return nil }, Tools: tools}}, func(string) bool { return false })
+	c := NewCorpus([]Server{{Name: "s", Index: func() *Index { return index }, Tools: tools}}, func(string) bool { return false })
 
 	q := &searching{}
 	if !q.ask(c, "page") {

@@ -44,14 +44,16 @@ type Server struct {
 	Name  string
 	Terms []string        // of Name
 	Index func() *Index   // over Tools; nil if none can be found
-	About func() []string // the terms of its description
+	About func() []string // the terms of its description; nil if it has none
 	Tools []*Tool         // nil where one is hidden
 }
 
 // has reports whether the server's name or description has a term.
 func (s Server) has(term string) bool {
-	return slices.Contains(s.Terms, term) || slices.Contains(s.About(), term)
+	return slices.Contains(s.Terms, term) || s.isAbout(term)
 }
+
+func (s Server) isAbout(term string) bool { return s.About != nil && slices.Contains(s.About(), term) }
 
 // A Corpus is a set of servers to search. It is safe for concurrent use.
 type Corpus struct {
@@ -296,7 +298,7 @@ func (q *searching) rate(server Server, spans []span) (base float64) {
 			switch {
 			case slices.Contains(server.Terms, t.word):
 				base += ofName * t.worth
-			case slices.Contains(server.About(), t.word):
+			case server.isAbout(t.word):
 				base += fromAbout * t.worth
 			}
 		}

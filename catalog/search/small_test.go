@@ -37,7 +37,7 @@ func small(t *testing.T) (c *Corpus, wishes []wish) {
 	for i := range servers {
 		own := docs[servers[i].Name]
 		x := NewIndex(len(own), func(i int) Doc { return own[i] })
-		servers[i].Index, servers[i].About = func() *Index { return x }, func() []string { return nil }
+		servers[i].Index = func() *Index { return x }
 	}
 	return NewCorpus(servers, func(string) bool { return false }), wishes
 }
