@@ -13,6 +13,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/scripts"
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/catalog/input"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -55,6 +56,9 @@ func (a run) Explain(c *forward.Call, outline *wire.Outline, result json.RawMess
 		}
 	}
 	note := pinning.Note(c.Route.Tool, c.Session.Shown.First)
+	if c.Route.Changed != nil && !c.Route.Whole { // a program reads _meta
+		result = results.Append(result, input.Note(c.Route.Changed))
+	}
 	if server := c.Route.Upstream.Server.Name; c.Method == "tools/call" && c.Session.Connections.Moved(server) {
 		note = strings.TrimPrefix(note+"\n"+fmt.Sprintf(movedNote, server), "\n")
 	}

@@ -1,5 +1,5 @@
 // Package input compares the arguments of calls with the input schemas of tools: what
-// does not fit (check.go), and which strings should be numbers (schema.go).
+// does not fit (check.go), and which strings become values (schema.go).
 package input
 
 import (
@@ -22,7 +22,7 @@ func (s *Schema) Compiled() bool { return s.compiled.Load() }
 // beginning with its JSON Pointer (RFC 6901). It returns nil if the input fits, or if the
 // schema cannot be used: then only the server can check the input.
 func (s *Schema) Check(input json.RawMessage) []string {
-	s.once.Do(s.compile)
+	s.compiling.Do(s.compile)
 	var value any
 	if s.resolved == nil || json.Unmarshal(input, &value) != nil {
 		return nil
@@ -31,7 +31,7 @@ func (s *Schema) Check(input json.RawMessage) []string {
 	if err == nil {
 		return nil
 	}
-	found := violations{root: s.root}
+	found := violations{schema: s}
 	found.collect("", s.root, value, 0)
 	if len(found.lines) == 0 {
 		found.add("", errorText(err))
@@ -41,6 +41,12 @@ func (s *Schema) Check(input json.RawMessage) []string {
 
 func (s *Schema) compile() {
 	defer s.compiled.Store(true)
+	if s.parsing.Do(s.parse); s.root != nil {
+		s.resolved, _ = resolve(s.root)
+	}
+}
+
+func (s *Schema) parse() {
 	var value any
 	if json.Unmarshal(s.raw, &value) != nil {
 		return
@@ -53,11 +59,13 @@ func (s *Schema) compile() {
 	switch version, _ := root["$schema"].(string); {
 	case strings.Contains(version, "draft-04") || strings.Contains(version, "draft-06"):
 		root["$schema"] = "http://json-schema.org/draft-07/schema#"
-	case !strings.Contains(version, "draft-07"):
+		s.refAlone = true
+	case strings.Contains(version, "draft-07"):
+		s.refAlone = true
+	default:
 		delete(root, "$schema")
 	}
 	s.root = root
-	s.resolved, _ = resolve(root)
 }
 
 // resolve prepares a schema for the library. It fails for references to other schemas:
@@ -114,8 +122,8 @@ func compiles(pattern string) bool {
 // violations collects everything that is wrong with a value. The library reports only the
 // first fault, so each part of the value is validated by itself, with its part of the schema.
 type violations struct {
-	root  map[string]any
-	lines []string
+	schema *Schema
+	lines  []string
 }
 
 // Limits for schemas that refer to themselves.
@@ -156,7 +164,7 @@ func (v *violations) collect(pointer string, schema, value any, depth int) {
 	}
 	delete(rest, "enum")
 	if ref, is := rest["$ref"].(string); is {
-		if target, found := v.target(ref); found {
+		if target, found := v.schema.target(ref); found {
 			v.collect(pointer, target, value, depth+1)
 			delete(rest, "$ref")
 		}
@@ -242,16 +250,7 @@ func (v *violations) fits(schema, value any) bool { return v.validate(schema, va
 
 // validate returns nil also for a part that cannot be validated by itself.
 func (v *violations) validate(schema, value any) error {
-	if part, ok := schema.(map[string]any); ok {
-		part = maps.Clone(part)
-		for _, shared := range []string{"$defs", "definitions", "$schema"} {
-			if v.root[shared] != nil {
-				part[shared] = v.root[shared]
-			}
-		}
-		schema = part
-	}
-	resolved, err := resolve(schema)
+	resolved, err := resolve(v.schema.part(schema))
 	if err != nil {
 		return nil
 	}
@@ -259,12 +258,12 @@ func (v *violations) validate(schema, value any) error {
 }
 
 // target returns the part of the schema that a local reference refers to.
-func (v *violations) target(ref string) (any, bool) {
+func (s *Schema) target(ref string) (any, bool) {
 	pointer, ok := strings.CutPrefix(ref, "#")
-	if !ok {
+	if !ok || pointer != "" && pointer[0] != '/' {
 		return nil, false
 	}
-	var at any = v.root
+	var at any = s.root
 	for step := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
 		object, is := at.(map[string]any)
 		if step == "" {

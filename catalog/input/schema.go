@@ -1,104 +1,219 @@
 package input
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // A Schema is the input schema of a tool. The first Check compiles it, which takes
 // milliseconds for a large one.
 type Schema struct {
-	raw     json.RawMessage
-	numbers []number // arguments that must be numbers
+	raw json.RawMessage
 
-	once     sync.Once
-	compiled atomic.Bool
-	root     map[string]any       // the schema in the form for the library
-	resolved *jsonschema.Resolved // nil if the library cannot use it
+	parsing  sync.Once
+	root     map[string]any // the schema in the form for the library, nil if it is no object
+	refAlone bool           // what is beside $ref does not count, as before 2019-09
+
+	compiling sync.Once
+	compiled  atomic.Bool
+	resolved  *jsonschema.Resolved // nil if the library cannot use it
 }
 
 // New returns the schema of these bytes; nil is no schema.
-func New(schema json.RawMessage) *Schema {
-	return &Schema{raw: schema, numbers: numbersOf(schema)}
-}
+func New(schema json.RawMessage) *Schema { return &Schema{raw: schema} }
 
-// number is an argument that must be a number and cannot be a string.
-type number struct {
-	name  string
-	whole bool
-}
-
-// numbersOf returns the properties whose own type is a number. Other ways to demand a number
-// are ignored.
-func numbersOf(schema json.RawMessage) []number {
-	var list []number
-	for key, property := range wire.Members(wire.Get(schema, "properties")) {
-		is := wire.Get(property, "type")
-		types := []string{}
-		if one, ok := wire.Text(is); ok {
-			types = append(types, one)
-		}
-		for element := range wire.Elements(is) {
-			one, _ := wire.Text(element)
-			types = append(types, one)
-		}
-		name, ok := wire.Text(key)
-		if whole := slices.Contains(types, "integer"); ok && (whole || slices.Contains(types, "number")) && !slices.Contains(types, "string") {
-			list = append(list, number{name, whole && !slices.Contains(types, "number")})
-		}
-	}
-	return list
-}
-
-// maxFit is the largest input, in bytes, that FitNumbers reads, because it reads the input of
-// each call. maxNumber is the longest string that it takes for a number.
+// maxFit is the largest input, in bytes, that Fit reads, because it reads the input of each
+// call. maxNested is the largest object or list in it: a long value is not read again.
+// maxNumber is the longest string that it takes for a number.
 const (
 	maxFit    = 64 << 10
+	maxNested = 8 << 10
 	maxNumber = 64
 )
 
-// FitNumbers returns the input with strings replaced by the numbers in them where the schema
-// wants a number. Every other byte stays. changed describes the replacements, nil if there
-// are none. outline is that of the message with the input, and may be nil.
-func (s *Schema) FitNumbers(input json.RawMessage, outline *wire.Outline) (_ json.RawMessage, changed []string) {
-	if len(s.numbers) == 0 || len(input) > maxFit {
+// Fit returns the input with strings replaced by the JSON values in them, where the schema
+// allows no string and does allow that value. Every other byte stays. changed describes the
+// replacements, nil if there are none. outline is that of the message with the input, and may
+// be nil.
+func (s *Schema) Fit(input json.RawMessage, outline *wire.Outline) (_ json.RawMessage, changed []string) {
+	if len(input) > maxFit || !wire.IsObject(input) {
 		return input, nil
 	}
-	var edits []wire.Edit
-	for key, at := range outline.Spans(input) {
-		value := at.In(input)
-		if value[0] != '"' || len(value) > maxNumber {
-			continue
-		}
-		i := slices.IndexFunc(s.numbers, func(n number) bool { return wire.EqualString(key.In(input), n.name) })
-		if i < 0 {
-			continue
-		}
-		text, ok := wire.Text(value)
-		if !ok || !isNumber(text, s.numbers[i].whole) {
-			continue
-		}
-		edits = append(edits, wire.Edit{Span: at, With: []byte(text)})
-		changed = append(changed, fmt.Sprintf("%s: the string %s became the number %s", s.numbers[i].name, value, text))
-	}
-	if edits == nil {
+	s.parsing.Do(s.parse)
+	if s.root == nil {
 		return input, nil
 	}
-	return wire.Replace(input, edits...), changed
+	f := fitting{schema: s, outline: outline}
+	fitted := f.inside(newPlace(s, s.root, 0), "", input)
+	if len(f.changed) == 0 {
+		return input, nil
+	}
+	return fitted, f.changed
 }
 
-// isNumber reports whether a text is a JSON number, of digits alone if it is to be
-// whole.
-func isNumber(text string, whole bool) bool {
-	if text == "" || text[0] != '-' && (text[0] < '0' || text[0] > '9') || !wire.Valid([]byte(text)) {
-		return false
+// A place is a part of a schema.
+type place struct {
+	schema any
+	depth  int // 0 is the root
+	takes  kinds
+	check  *jsonschema.Resolved // for use see valid
+	tried  bool
+}
+
+func newPlace(s *Schema, schema any, depth int) *place {
+	return &place{schema: schema, depth: depth, takes: s.takes(schema, depth)}
+}
+
+// valid reports whether a value certainly fits the place.
+func (p *place) valid(s *Schema, value json.RawMessage) bool {
+	if !p.tried {
+		p.tried = true
+		p.check, _ = resolve(s.part(p.schema))
 	}
-	return !whole || !slices.ContainsFunc([]byte(text), func(c byte) bool { return c == '.' || c|0x20 == 'e' || c <= ' ' })
+	var v any
+	return p.check != nil && json.Unmarshal(value, &v) == nil && p.check.Validate(v) == nil
+}
+
+// A fitting is one walk over an input and its schema.
+type fitting struct {
+	schema  *Schema
+	outline *wire.Outline
+	changed []string
+}
+
+// inside returns an object or a list with the values in it fitted to the schema.
+func (f *fitting) inside(p *place, path string, value json.RawMessage) json.RawMessage {
+	var edits []wire.Edit
+	edit := func(p *place, path string, at wire.Span) {
+		if part := at.In(value); p.schema != true {
+			if fitted := f.value(p, path, part); !bytes.Equal(fitted, part) {
+				edits = append(edits, wire.Edit{Span: at, With: fitted})
+			}
+		}
+	}
+	if value[0] == '[' {
+		elements := newPlace(f.schema, f.schema.element(p.schema, p.depth), 1)
+		if elements.schema == true {
+			return value
+		}
+		i := 0
+		for element := range wire.Elements(value) {
+			edit(elements, path+strconv.Itoa(i)+"/", wire.Locate(value, element))
+			i++
+		}
+	} else {
+		for key, at := range f.outline.Spans(value) {
+			if c := value[at.Off]; c != '"' && c != '{' && c != '[' {
+				continue
+			}
+			name, _ := wire.Text(key.In(value))
+			edit(newPlace(f.schema, f.schema.member(p.schema, name, p.depth), 1), path+pointerStep(name)+"/", at)
+		}
+	}
+	if edits == nil {
+		return value
+	}
+	return wire.Replace(value, edits...)
+}
+
+// value returns a value fitted to its place. path ends with a slash.
+func (f *fitting) value(p *place, path string, value json.RawMessage) json.RawMessage {
+	switch value[0] {
+	case '{', '[':
+		if len(value) <= maxNested {
+			return f.inside(p, path, value)
+		}
+	case '"':
+		if p.takes&text != 0 || p.takes&^text == 0 {
+			return value
+		}
+		within, kind := written(value)
+		if kind&p.takes == 0 {
+			return value
+		}
+		before := len(f.changed)
+		f.changed = append(f.changed, fmt.Sprintf("%s: %s", strings.TrimSuffix(path, "/"), became(value, within, kind)))
+		fitted := within
+		if kind&(object|list) != 0 {
+			fitted = f.inside(p, path, within) // the outline knows its own text only
+		}
+		if p.valid(f.schema, fitted) {
+			return fitted
+		}
+		f.changed = f.changed[:before]
+	}
+	return value
+}
+
+// written returns the JSON value that a string contains, and its kind, 0 if it is none. A number
+// has no space around it; only one of digits alone counts as whole.
+func written(value json.RawMessage) (json.RawMessage, kinds) {
+	if len(value) > maxNumber && strings.IndexByte("{[\\ ", value[1]) < 0 { // a long text is not read for nothing
+		return nil, 0
+	}
+	content, _ := wire.Text(value)
+	bare := strings.Trim(content, " \t\r\n")
+	if bare == "" {
+		return nil, 0
+	}
+	kind := kinds(0)
+	switch c := bare[0]; {
+	case c == '{':
+		kind = object
+	case c == '[':
+		kind = list
+	case bare != content || len(value) > maxNumber:
+	case bare == "true", bare == "false":
+		kind = boolean
+	case bare == "null":
+		kind = null
+	case (c == '-' || '0' <= c && c <= '9') && strings.ContainsAny(bare, ".eE"):
+		kind = fraction
+	case c == '-' || '0' <= c && c <= '9':
+		kind = integer
+	}
+	if kind == 0 || !wire.Valid([]byte(bare)) {
+		return nil, 0
+	}
+	return wire.JoinLines([]byte(bare)), kind
+}
+
+// became describes a replacement for a model.
+func became(from, to json.RawMessage, kind kinds) string {
+	switch kind {
+	case object:
+		return "the string became the object in it"
+	case list:
+		return "the string became the list in it"
+	case integer, fraction:
+		return fmt.Sprintf("the string %s became the number %s", from, to)
+	}
+	return fmt.Sprintf("the string %s became %s", from, to)
+}
+
+// maxNamed is how many replacements Note names.
+const maxNamed = 20
+
+// Note describes replacements for a model.
+func Note(changed []string) string {
+	shown := slices.Clone(changed[:min(len(changed), maxNamed)])
+	for i, line := range shown {
+		shown[i] = display.Cut(line, display.LineWidth)
+	}
+	more := ""
+	if n := len(changed) - len(shown); n > 0 {
+		more = fmt.Sprintf("; and %d more", n)
+	}
+	return "[dynmcp: the input was changed to fit its schema. " + strings.Join(shown, "; ") + more + "]"
 }

@@ -136,7 +136,7 @@ func (c *Call) deny(rule int, because, hint string) *Verdict {
 	}}
 }
 
-// fit replaces strings of the input by the numbers that the schema wants, once. The check of the
+// fit replaces strings of the input by the values in them that the schema wants, once. The check of the
 // surface has to be compiled for that.
 func fit(c *Call) *Verdict {
 	t := c.Tool
@@ -146,7 +146,7 @@ func fit(c *Call) *Verdict {
 	if c.By.Checks && !c.Waited && !t.Input.Compiled() {
 		return &Verdict{Do: Wait, Wait: Awaited{Schema: true, Server: t.Server}}
 	}
-	c.Input, c.Changed = t.Input.FitNumbers(c.Input, c.Request.Outline)
+	c.Input, c.Changed = t.Input.Fit(c.Input, c.Request.Outline)
 	c.fitted = true
 	return nil
 }
