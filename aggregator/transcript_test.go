@@ -99,7 +99,8 @@ func testTranscripts(t *testing.T, glob string, apart bool, skip []string) {
 // what it knows, so that a missing tool does not make it ask the server. The server's log messages
 // before it is ready stay there.
 var elsewhereSooner = []string{"testdata/pins_flip_before_call_block.txtar", "testdata/listen_opened.txtar", "testdata/subscriptions_new_upstream.txtar", "testdata/new_tool.txtar", "testdata/new_tool_direct.txtar", "testdata/log_before_initialized.txtar",
-	"testdata/discover_wrong.txtar", "testdata/filtered.txtar", "testdata/proxy_wrong.txtar", "testdata/split.txtar", "testdata/tree.txtar"}
+	"testdata/discover_wrong.txtar", "testdata/filtered.txtar", "testdata/proxy_wrong.txtar", "testdata/split.txtar", "testdata/tree.txtar",
+	"testdata/stale_tool.txtar", "testdata/stale_resource.txtar"}
 
 // onlyHere lists transcripts in which a question is answered as the only host would: a replica
 // has several.

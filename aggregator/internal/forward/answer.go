@@ -49,6 +49,7 @@ func (c *Call) Deliver(r *host.Request, conn *upstream.Conn, outline *wire.Outli
 			c.Env.TaskOwners.WhenStored(stored, func() { r.Reply(shown, nil) })
 			return
 		}
+		c.relistBy(conn, result)
 		result = c.Env.Explain(c, outline, result)
 		if t := c.Route.Tool; t != nil && t.Shaped() && !c.Route.Whole && wire.IsObject(result) {
 			c.Env.ReplyShaped(c, r, result)
@@ -60,14 +61,20 @@ func (c *Call) Deliver(r *host.Request, conn *upstream.Conn, outline *wire.Outli
 		again := c.again()
 		again.retry = true
 		c.Env.Dispatch(c.Session, r, again)
+	case c.relist(r, conn, err):
 	default:
-		if asks := urlElicitations(r, c.Route.Params, conn, err); asks != nil {
-			r.Reply(asks, nil)
-			return
-		}
-		c.Server.NoteURLElicitations(c.Session, err)
-		c.fail(r, shownError(r, conn, c.Env.ExplainError(c, err)))
+		c.answerError(r, conn, err)
 	}
+}
+
+// answerError answers a request with the upstream's error, or with what it asks for.
+func (c *Call) answerError(r *host.Request, conn *upstream.Conn, err error) {
+	if asks := urlElicitations(r, c.Route.Params, conn, err); asks != nil {
+		r.Reply(asks, nil)
+		return
+	}
+	c.Server.NoteURLElicitations(c.Session, err)
+	c.fail(r, shownError(r, conn, c.Env.ExplainError(c, err)))
 }
 
 // shownError converts an upstream's error to the era of the host: before the stateless era, an

@@ -146,7 +146,11 @@ func fit(c *Call) *Verdict {
 	if c.By.Checks && !c.Waited && !t.Input.Compiled() {
 		return &Verdict{Do: Wait, Wait: Awaited{Schema: true, Server: t.Server}}
 	}
-	c.Input, c.Changed = t.Input.Fit(c.Input, c.Request.Outline)
+	outline := c.Request.Outline
+	if c.Waited { // the next line of the host may have it
+		outline = nil
+	}
+	c.Input, c.Changed = t.Input.Fit(c.Input, outline)
 	c.fitted = true
 	return nil
 }
