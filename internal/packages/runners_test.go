@@ -1,6 +1,9 @@
 package packages
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestInstaller(t *testing.T) {
 	t.Parallel()
@@ -41,6 +44,25 @@ func TestInstallHint(t *testing.T) {
 		}
 		if hint != want {
 			t.Errorf("%s: got %q, want %q", stderr, hint, want)
+		}
+	}
+}
+
+// A script whose interpreter is not on PATH: env of GNU, of BSD and of BusyBox.
+func TestInstallHintNamesTheInterpreter(t *testing.T) {
+	t.Parallel()
+	for stderr, program := range map[string]string{
+		"/usr/bin/env: ‘node’: No such file or directory":               "node",
+		"warming up\n/usr/bin/env: 'node': No such file or directory\n": "node",
+		"env: node: No such file or directory":                          "node",
+		"env: python3: No such file or directory\r\n":                   "python3",
+		"env: can't execute 'node': No such file or directory":          "node",
+		"cat: node: No such file or directory":                          "",
+		"Error: env: node: is old":                                      "",
+	} {
+		hint := InstallHint(stderr)
+		if program == "" && hint != "" || program != "" && (!strings.Contains(hint, "it runs "+program+", ") || !strings.Contains(hint, "PATH")) {
+			t.Errorf("%q: got %q", stderr, hint)
 		}
 	}
 }

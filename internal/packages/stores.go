@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha512"
 	"encoding/hex"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -110,9 +111,16 @@ func npxFolder(spec string) string {
 // package.json is missing.
 var brokenInstall = lazyregexp.New(`(?s)ENOENT.*?((?:[A-Za-z]:)?[/\\][^'"\n]*[/\\]_npx[/\\][0-9a-f]+)[/\\]package\.json`)
 
-// InstallHint returns what to do about a package runner that failed with these last lines of
-// stderr, "" if unknown.
+// noInterpreter finds the program of "#!/usr/bin/env PROGRAM" in the message of env that there is
+// none.
+var noInterpreter = lazyregexp.New(`(?m)^\s*(?:\S*/)?env: (?:can't execute )?['‘’"]?([^'‘’":\n]+)['‘’"]?: No such file or directory\s*$`)
+
+// InstallHint returns what to do about a package runner or a script that failed with these last
+// lines of stderr, "" if unknown.
 func InstallHint(stderr string) string {
+	if found := noInterpreter().FindStringSubmatch(stderr); found != nil {
+		return fmt.Sprintf(`it runs %s, which is not on its PATH: add "env": {"PATH": "FOLDER:${PATH}"} to its entry, with the folder of %[1]s`, found[1])
+	}
 	found := brokenInstall().FindStringSubmatch(stderr)
 	if found == nil {
 		return ""

@@ -92,10 +92,30 @@ func newHTTPClient(open context.Context, opts ConnOptions) *http.Client {
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	from, to := via[0].URL, req.URL
 	if origin(from) != origin(to) || req.Method != via[0].Method || len(via) > 3 {
-		return fmt.Errorf("%w to %s", errRedirect, origin(to))
+		return &redirectError{status: req.Response.StatusCode, from: from, to: to}
 	}
 	return nil
 }
+
+// A redirectError is a redirect that was refused: it leads to another origin, changes the method,
+// or is one of many.
+type redirectError struct {
+	status   int
+	from, to *url.URL
+}
+
+func (e *redirectError) Error() string {
+	to := place(e.to)
+	if e.leaves() { // the rest is for the other server
+		to = origin(e.to)
+	}
+	return fmt.Sprintf("refused a redirect to %s (HTTP status %d of %s)", to, e.status, origin(e.from))
+}
+
+func (e *redirectError) leaves() bool { return origin(e.from) != origin(e.to) }
+
+// place returns an address without what may be secret in it.
+func place(u *url.URL) string { return origin(u) + u.EscapedPath() }
 
 // A socket is closed with its link. net/http closes only idle connections, and an HTTP/2
 // connection is not idle for a while after a request on it was cancelled.
@@ -108,9 +128,6 @@ func (s *socket) Close() error {
 	s.forget()
 	return s.Conn.Close()
 }
-
-// errRedirect means that an upstream redirected to another origin.
-var errRedirect = errors.New("refused a redirect")
 
 func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 

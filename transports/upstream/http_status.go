@@ -36,7 +36,7 @@ func (l *httpLink) statusFailure(resp *http.Response, x *exchange) error {
 	if mediaType(resp) == "text/html" {
 		says = "a page for browsers; check the url"
 	}
-	var cause error = &statusError{resp.StatusCode, "HTTP status " + resp.Status + ": " + says}
+	var cause error = &statusError{resp.StatusCode, "HTTP status " + resp.Status + ": " + says + l.ledTo(resp.Request)}
 	code := resp.StatusCode
 	id, isID := transports.ParseID(m.ID)
 	switch {
@@ -70,7 +70,27 @@ func (l *httpLink) statusFailure(resp *http.Response, x *exchange) error {
 	case code < 300:
 		return l.conn.newFailure(transports.CodeProtocol, transports.Unknown, fmt.Errorf("no answer, but %w", cause))
 	}
-	return l.conn.newFailure(transports.CodeUnreachable, outcomeOf(code), cause)
+	f := l.conn.newFailure(transports.CodeUnreachable, outcomeOf(code), cause)
+	if l.named(resp.Request) && code == http.StatusNotFound {
+		f.Hint = "tell the server the path that it is mounted at, or write a url at which it is not behind a prefix"
+	}
+	return f
+}
+
+// named reports whether a request went to the address that the upstream named (SSE).
+func (l *httpLink) named(req *http.Request) bool {
+	return req.Method == http.MethodPost && l.postURL != l.url
+}
+
+// ledTo describes the address of a request and what led to it, "" for the one of the config.
+func (l *httpLink) ledTo(req *http.Request) string {
+	switch {
+	case l.named(req):
+		return fmt.Sprintf(" (POST %s, as the endpoint event of its stream says)", place(req.URL))
+	case req.Response != nil:
+		return fmt.Sprintf(" (%s %s, after a redirect with HTTP status %d)", req.Method, place(req.URL), req.Response.StatusCode)
+	}
+	return ""
 }
 
 // A statusError is the error status of an answer.
@@ -169,6 +189,12 @@ func (l *httpLink) requestFailure(err error) error {
 	}
 	f := l.conn.newFailure(transports.CodeUnreachable, outcome, err)
 	f.Hint = certs.Hint(err)
+	if refused, ok := errors.AsType[*redirectError](err); ok {
+		f.Cause, f.Hint = l.conn.redacted(refused), "write that address as its url in the config"
+		if refused.leaves() {
+			f.Hint = "if it has moved there, write its new address as its url in the config"
+		}
+	}
 	return f
 }
 
