@@ -71,7 +71,8 @@ func openChild(c *Conn) error {
 	if err != nil {
 		return c.StartFailure(fmt.Sprintf("start %q", c.server.Command), err)
 	}
-	if err := l.start(c.server.Command, c.server.Args, c.server.Cwd, env, c.opts.Fence); err != nil {
+	at := command.AtHome(c.server)
+	if err := l.start(at.Command, at.Args, at.Cwd, env, c.opts.Fence); err != nil {
 		l.closeSandbox(c) // nothing runs in it
 		return c.StartFailure(fmt.Sprintf("start %q", c.server.Command), err)
 	}

@@ -157,6 +157,8 @@ func (d *doctor) checkCommand(s schema.Server) {
 		d.addError(aboutCommands, s.Name, err)
 		return
 	}
+	s = command.AtHome(s)
+	d.checkHomeArgs(s)
 	if script := missingScript(s); script != "" {
 		d.add(finding{Check: aboutCommands, Level: problem, Server: s.Name, Text: fmt.Sprintf("found %q, but its script %s is not there", s.Command, script),
 			Hint: `give its full path, or "cwd" with the directory that it is in`})

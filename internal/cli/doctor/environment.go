@@ -13,6 +13,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/hosts"
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
 // checkHostEnvironment reports what works here but would not if a host started dynmcp.
@@ -61,4 +62,15 @@ func relativeFile(s schema.Server) string {
 		}
 	}
 	return ""
+}
+
+// checkHomeArgs reports args in which ~ stays: no shell replaces it.
+func (d *doctor) checkHomeArgs(s schema.Server) {
+	for _, arg := range s.Args {
+		path := arg[strings.Index(arg, "=")+1:]
+		if command.BeginsAtHome(path) {
+			d.add(finding{Check: aboutCommands, Level: warning, Server: s.Name, Text: fmt.Sprintf("no shell replaces the ~ of its arg %q: the program has to do it", arg),
+				Hint: fmt.Sprintf("if it does not, write %q", strings.TrimSuffix(arg, path)+"${HOME}"+path[1:])})
+		}
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
 // withAdvice adds a hint to a failure without one.
@@ -25,6 +26,7 @@ func withAdvice(s schema.Server, err error) error {
 	case failure.Code == transports.CodeTimeout:
 		return hint.With(err, "if it needs more time, raise load_timeout in its entry")
 	case s.Transport == schema.Stdio: // the command without variables, which may be secrets
+		s = command.AtHome(s) // no shell replaces a ~ within quotes
 		line := conf.Endpoint(s)
 		if s.Cwd != "" {
 			line = "cd " + shellescape.Quote(s.Cwd) + " && " + line

@@ -68,8 +68,32 @@ func Find(command, dir string, env []string) (string, error) {
 	return "", &exec.Error{Name: command, Err: exec.ErrNotFound}
 }
 
+// AtHome returns a stdio server with a ~ that begins its command or its directory replaced by
+// the home of the user. Some hosts do so, and in no host does it mean a directory named ~.
+func AtHome(server schema.Server) schema.Server {
+	server.Command, server.Cwd = atHome(server.Command), atHome(server.Cwd)
+	return server
+}
+
+func atHome(path string) string {
+	if !BeginsAtHome(path) {
+		return path
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return path
+	}
+	return filepath.Join(home, path[1:])
+}
+
+// BeginsAtHome reports whether a shell would replace the ~ of a path by the home of the user.
+func BeginsAtHome(path string) bool {
+	return path == "~" || strings.HasPrefix(path, "~/") || runtime.GOOS == "windows" && strings.HasPrefix(path, `~\`)
+}
+
 // LookPath returns the file of a stdio server's program.
 func LookPath(server schema.Server) (string, error) {
+	server = AtHome(server)
 	return Find(server.Command, server.Cwd, Environment(server.Env, server.InheritEnv))
 }
 
@@ -97,6 +121,7 @@ var thisProgram = sync.OnceValue(func() os.FileInfo {
 // Check checks that the command of a stdio server and its working directory exist. The error
 // is a *transports.Failure.
 func Check(server schema.Server) error {
+	server = AtHome(server)
 	if server.Cwd != "" {
 		if info, err := os.Stat(server.Cwd); err != nil || !info.IsDir() {
 			return startError(server, fmt.Errorf("the directory %q is not there", server.Cwd), "check cwd in the config")

@@ -60,3 +60,38 @@ func TestLookPath(t *testing.T) {
 		}
 	}
 }
+
+// A ~ that a shell would replace is the home of the user in the command and the directory; any
+// other is part of a name.
+func TestHomeInPaths(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("USERPROFILE", home)
+	if err := os.MkdirAll(filepath.Join(home, "bin"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(home, "bin", "server.bat"), []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		command, cwd string
+		found        bool
+	}{
+		{"~/bin/server.bat", "", true},
+		{"~/bin/server.bat", "~", true},
+		{"bin/server.bat", "~/", true},
+		{"./server.bat", "~/bin", true},
+		{"~root/bin/server.bat", "", false},
+		{"x~/bin/server.bat", "", false},
+		{"~/bin/server.bat", "~/none", false},
+		{"~", "", false},
+	} {
+		server := schema.Server{Name: "up", Command: test.command, Cwd: test.cwd}
+		if err := Check(server); (err == nil) != test.found {
+			t.Errorf("%s in %q: got %v", test.command, test.cwd, err)
+		}
+	}
+	if s := AtHome(schema.Server{Command: "~root/x", Cwd: "a/~"}); s.Command != "~root/x" || s.Cwd != "a/~" {
+		t.Errorf("got %s, %s", s.Command, s.Cwd)
+	}
+}

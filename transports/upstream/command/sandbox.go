@@ -8,6 +8,7 @@ import (
 
 // Confined returns the description of a server for its sandbox, with its environment.
 func Confined(server schema.Server) sandbox.Server {
+	server = AtHome(server)
 	inherit := server.InheritEnv
 	if box := server.Sandbox; box.On && (!box.Env.None || len(inherit.Names) == 0) {
 		inherit = box.Env
