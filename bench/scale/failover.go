@@ -14,9 +14,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dynmcp/dynmcp/modules/cluster/members"
 	"github.com/dynmcp/dynmcp/internal/records"
 	"github.com/dynmcp/dynmcp/internal/records/memkv"
+	"github.com/dynmcp/dynmcp/modules/cluster/members"
 )
 
 // traffic counts the requests of replicas to the shared state, and its notifications.
