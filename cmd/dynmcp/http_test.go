@@ -26,8 +26,13 @@ func nobodyListens(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return "http://" + l.Addr().String() + "/mcp"
+	t.Cleanup(func() { l.Close() })
+	c, err := net.Dial("tcp", l.Addr().String()) // a port in use, on which no other test can listen meanwhile
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return "http://" + c.LocalAddr().String() + "/mcp"
 }
 
 // remote is an entry for a fake that serves HTTP.

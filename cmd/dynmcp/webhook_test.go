@@ -103,8 +103,6 @@ func quoted(t *testing.T, value any) string {
 func TestWebhookVerb(t *testing.T) {
 	t.Parallel()
 	address, told := hook(t)
-	gone := httptest.NewServer(nil)
-	gone.Close()
 	files := fake(t, "files")
 	config := func(key string, addresses ...string) string {
 		var hooks []map[string]string
@@ -117,7 +115,7 @@ func TestWebhookVerb(t *testing.T) {
 	if text := <-told; len(text) == 0 {
 		t.Error("nothing was sent")
 	}
-	said := runVerb(t, nil, 1, "webhook", "test", "-c", config("another", address, gone.URL+"/very-secret"))
+	said := runVerb(t, nil, 1, "webhook", "test", "-c", config("another", address, nobodyListens(t)+"/very-secret"))
 	contains(t, said, "the address answered 401 Unauthorized", "refused", "not all webhooks were delivered")
 	lacks(t, said, "very-secret", "/T0")
 	runVerb(t, nil, 1, "call", "files/fail", "-c", config("key", address))
