@@ -83,7 +83,7 @@ func TestHTTPBrokenAnswer(t *testing.T) {
 			server.MaxMessageBytes = 1 << 20
 			c := dial(t, server, ConnOptions{})
 			if test.code == transports.CodeTimeout {
-				setTimeout(c, 300*time.Millisecond)
+				setTimeout(c, 3*time.Second)
 			}
 			_, err := tool(t, c, "echo", "{}")
 			f := wantFailure(t, err, test.code, test.outcome)
