@@ -40,8 +40,8 @@ func (st *stage) ask(t *testing.T, h *actor, request string) (code string) {
 }
 
 // What a session keeps of what its host said counts as held for it, until the session ends.
+// Not in parallel: large messages are counted for the process.
 func TestWhatASessionKeepsIsCharged(t *testing.T) {
-	t.Parallel()
 	onStage(t, keeping, func(t *testing.T, st *stage) {
 		settle(st.hosts[0])
 		budget := st.agg.calls.Budget
@@ -79,8 +79,8 @@ func TestWhatASessionKeepsIsCharged(t *testing.T) {
 }
 
 // What is too long to be kept is refused.
+// Not in parallel: large messages are counted for the process.
 func TestLongPartsAreRefused(t *testing.T) {
-	t.Parallel()
 	onStage(t, keeping, func(t *testing.T, st *stage) {
 		settle(st.hosts[0])
 		before := st.agg.calls.Budget.Total()
