@@ -115,7 +115,7 @@ func authorize(ctx context.Context, config *auth.AuthorizationCodeHandlerConfig,
 func (f *Flow) registration(config *auth.AuthorizationCodeHandlerConfig, resource *discovery) {
 	a := f.Server.Auth
 	switch {
-	case a != nil && strings.HasPrefix(a.ClientID, "https://"):
+	case a != nil && isDocument(a.ClientID):
 		config.ClientIDMetadataDocumentConfig = &auth.ClientIDMetadataDocumentConfig{URL: a.ClientID}
 	case a != nil && a.ClientID != "":
 		config.PreregisteredClient = credentialsOf(a.ClientID, a.ClientSecret)

@@ -244,7 +244,7 @@ func (d *discovery) checkIssuer(found authorizationServer) error {
 		return fmt.Errorf(`metadata issuer %q does not match the "issuer" in "auth" of the entry, %q: correct the key, or remove it`, printed(found.Issuer), printed(stated))
 	case stated == "" && !sameIssuer(found.Issuer, d.issuer):
 		return fmt.Errorf(`metadata issuer %q does not match issuer URL %[2]q, which the server names (RFC 8414, 3.3): if %[1]q is right, write it as "issuer" into "auth" of the entry`, printed(found.Issuer), printed(d.issuer))
-	case d.auth.ClientID == "" || d.before == nil:
+	case d.auth.ClientID == "" || isDocument(d.auth.ClientID) || d.before == nil:
 		return nil
 	case d.before.Issuer != "" && !sameIssuer(found.Issuer, d.before.Issuer):
 		return fmt.Errorf("authorization server issuer %q does not match pre-registered credentials issuer %q%s", printed(found.Issuer), printed(d.before.Issuer), d.logoutFirst())
@@ -253,6 +253,10 @@ func (d *discovery) checkIssuer(found authorizationServer) error {
 	}
 	return nil
 }
+
+// isDocument reports whether a client id is the address of a client's metadata, which any issuer may
+// read (Client ID Metadata Document).
+func isDocument(clientID string) bool { return strings.HasPrefix(clientID, "https://") }
 
 // logoutFirst ends the refusals to give the client of the config to another issuer.
 func (d *discovery) logoutFirst() string {

@@ -168,3 +168,15 @@ func TestFurtherAuthorizationServers(t *testing.T) {
 		t.Error(shown, err)
 	}
 }
+
+// A client of the config stays with the issuer of its last login, unless its id is the address of its
+// metadata, which any issuer may read (SEP-2352).
+func TestWhichClientsStayWithAnIssuer(t *testing.T) {
+	for id, stays := range map[string]bool{"abc": true, "https://dynmcp.example.test/client.json": false, "": false} {
+		d := discovery{auth: schema.Auth{ClientID: id}, before: &Login{Issuer: "https://one.test"}, issuer: "https://two.test", entry: "w"}
+		err := d.checkIssuer(authorizationServer{Issuer: "https://two.test", Token: "https://two.test/token"})
+		if (err != nil) != stays {
+			t.Errorf("client id %q at another issuer: %v", id, err)
+		}
+	}
+}
