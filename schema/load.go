@@ -25,6 +25,9 @@ type LoadOptions struct {
 	// Strict makes it an error if a variable of a server is not set; otherwise that server
 	// is disabled.
 	Strict bool
+	// Lenient switches a server off whose entry has errors, and leaves out an entry without a usable
+	// name; otherwise they are errors of the file.
+	Lenient bool
 	// Expose names the surfaces that are on and overrides the files; nil uses those of the
 	// files.
 	Expose []string
@@ -121,6 +124,7 @@ func (r *reading) read(name string, data []byte) error {
 		return err
 	}
 	r.doc = r.decodeDocument(root)
+	setBroken(r)
 	return r.err()
 }
 

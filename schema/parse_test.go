@@ -23,6 +23,7 @@ func fuzzParse(f *testing.F, name string) {
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, data []byte) {
 		cfg, err := parse(name, data, LoadOptions{Dir: dir, Environ: environ})
+		checkLenient(t, name, data, dir, cfg, err)
 		if err == nil {
 			checkComplete(t, cfg)
 			return
@@ -59,6 +60,26 @@ func TestJSONIsYAML(t *testing.T) {
 	}
 	if same < 15 {
 		t.Errorf("only %d configs compared", same)
+	}
+}
+
+// checkLenient checks that a config is the same if entries with errors are none of the file. If only
+// they have errors, each of them is off, or its warning says that it is left out.
+func checkLenient(t *testing.T, name string, data []byte, dir string, cfg *Config, wrong error) {
+	t.Helper()
+	lenient, err := parse(name, data, LoadOptions{Dir: dir, Environ: environ, Lenient: true})
+	switch {
+	case wrong == nil && (err != nil || !cmp.Equal(cfg, lenient, cmp.AllowUnexported(Config{}))):
+		t.Errorf("%s is right, and lenient %v:\n%s", data, err, cmp.Diff(cfg, lenient, cmp.AllowUnexported(Config{})))
+	case wrong != nil && err == nil:
+		for _, s := range lenient.Servers {
+			if s.Off != nil && s.Off.Why() != "" {
+				return
+			}
+		}
+		if !strings.Contains(strings.Join(lenient.Warnings, "\n"), "left out") {
+			t.Errorf("%s: lenient shows nothing of %v", data, wrong)
+		}
 	}
 }
 

@@ -43,12 +43,17 @@ func (r *reading) servers(path string, n *syntax.Node, p *[]Server, host bool) {
 			r.warn(m.At, syntax.Below(path, m.Key), "this server is left out: nothing says how to reach it outside of the host", "")
 			continue
 		}
-		*p = append(*p, r.entry(syntax.Below(path, m.Key), m, host))
+		if s := r.entry(syntax.Below(path, m.Key), m, host); s.Name != "" || !isLenient(r) {
+			*p = append(*p, s)
+		}
 	}
 }
 
 func (r *reading) entry(path string, m syntax.Member, host bool) Server {
 	name := r.name(path, m, host)
+	if name == "" && isLenient(r) {
+		return Server{} // left out, with a warning
+	}
 	if host {
 		m.Value = hostReader{&r.report}.entry(path, m.Value)
 	}
@@ -70,19 +75,37 @@ func (r *reading) name(path string, m syntax.Member, host bool) string {
 	name := m.Key
 	if !serverName().MatchString(name) {
 		name = ServerName(name)
-		if name == "" || !host {
+		switch {
+		case name == "":
+			return noName(r, m, path, "invalid server name", nameHint(name), "")
+		case host:
+			r.warn(m.At, path, fmt.Sprintf("the server is called %q here", name), "names have lower-case letters, digits and hyphens only")
+		default:
 			r.fail(m.At, path, "invalid server name", nameHint(name))
-			return ""
+			if !isLenient(r) {
+				return ""
+			}
 		}
-		r.warn(m.At, path, fmt.Sprintf("the server is called %q here", name), "names have lower-case letters, digits and hyphens only")
 	}
 	if first, taken := r.positions[name]; taken {
-		r.fail(m.At, path, fmt.Sprintf("a server called %q is already on line %d", name, first.Line), "give one of them another name")
-		return name
+		return noName(r, m, path, fmt.Sprintf("a server called %q is already on line %d", name, first.Line), "give one of them another name", name)
 	}
 	r.positions[name], r.entries[path] = m.At, name
 	return name
 }
+
+// noName records that an entry has no usable name, and returns otherwise unless it is left out for that.
+func noName(r *reading, m syntax.Member, path, what, hint, otherwise string) string {
+	if isLenient(r) {
+		r.warn(m.At, path, "this entry is left out: "+what, hint)
+		return ""
+	}
+	r.fail(m.At, path, what, hint)
+	return otherwise
+}
+
+// isLenient reports whether an entry with errors is none of the file.
+func isLenient(r *reading) bool { return r.files != nil && r.files.opts.Lenient }
 
 func nameHint(slug string) string {
 	hint := "use lower-case letters, digits and hyphens"

@@ -19,7 +19,6 @@ func TestWrongConfigNamesThePlaceAndStartsNothing(t *testing.T) {
 		want   []string
 	}{
 		{"an unknown key", "{\n  \"mcp\": {GOOD},\n  \"exposed\": []\n}", []string{"Invalid config file", "config.json:3:3: exposed:", `"expose"`}},
-		{"a misspelt key of a server", `{"mcp": {GOOD, "x": {"comand": "y"}}}`, []string{"mcp.x.comand"}},
 		{"no servers", `{"env": "process"}`, []string{"Invalid config file", "mcp"}},
 		{"all errors at once", `{"mcp": {GOOD, "X": {"command": "y"}, "z": {"url": "u"}}, "expose": ["all"]}`, []string{"mcp.X", "mcp.z.url", "expose", "discover"}},
 		{"not a config at all", "\x89PNG\r\n\x1a\n\x00\x00", []string{"config.json:1:1:"}},
@@ -63,8 +62,36 @@ func TestMissingVariableSwitchesOffItsServer(t *testing.T) {
 func TestErrorsShowNoSecret(t *testing.T) {
 	t.Parallel()
 	config := `{"mcp": {"x": {"url": "https://user:hunter2@:bad:/${KEY}"}, "y": {"command": "${NOT_THERE}", "env": {"T": "${KEY}"}}}}`
-	stderr := fails(t, mcptest.HostOptions{Args: []string{"-c", mcptest.Config(t, config)}, Env: []string{"KEY=s3cr3t"}})
+	path := mcptest.Config(t, config)
+	stderr := fails(t, mcptest.HostOptions{Args: []string{"-c", path, "--strict"}, Env: []string{"KEY=s3cr3t"}})
 	lacks(t, stderr, "s3cr3t", "hunter2")
+	lacks(t, runVerb(t, []string{"KEY=s3cr3t"}, 0, "ls", "-c", path), "s3cr3t", "hunter2")
+}
+
+// A server whose entry cannot be used is off, and the model, the operator and ls read why. Nothing else
+// stops working. With --strict it is an error.
+func TestABrokenEntryStandsAlone(t *testing.T) {
+	t.Parallel()
+	for broken, want := range map[string]string{
+		`"bad": {"args": ["x.py"]}`:                             "mcp.bad: nothing says how to reach this server",
+		`"bad": {"command": "x", "env": {"PORT": 8080}}`:        "mcp.bad.env.PORT: this is a number",
+		`"bad": {"transport": "websocket", "url": "wss://x.y"}`: "invalid value",
+		`"bad": {"comand": "x"}`:                                "mcp.bad.comand: unknown key",
+		`"bad": {"command": "x", "command": "y"}`:               "mcp.bad.command: duplicate key",
+		`"bad": "x"`:              "mcp.bad: this is text",
+		`"Bad": {"command": "x"}`: "mcp.Bad: invalid server name",
+	} {
+		good := fake(t, "good")
+		config := mcptest.Config(t, `{"mcp": {"good": `+string(mcptest.Raw(good.fields))+`, `+broken+`}}`)
+		host := mcptest.StartDynmcp(t, "-c", config)
+		contains(t, host.WaitStderr("upstream=bad"), "server is off", want)
+		greet(host)
+		checkEcho(t, host, "good/echo", `{"n":1}`)
+		contains(t, catalogue(t, host), "- good/echo", "\n- bad (off: its entry cannot be used: ")
+		contains(t, runVerb(t, nil, 0, "ls", "-c", config), "bad is off: its entry cannot be used: ", want)
+		contains(t, fails(t, mcptest.HostOptions{Args: []string{"--strict", "-c", config}}), want)
+		end(t, host)
+	}
 }
 
 // TestVariablesByMode looks at one variable that the process has, one that .env

@@ -327,7 +327,8 @@ func TestRunEndsWhenItsProgramIsReplaced(t *testing.T) {
 
 func TestConnectThatFails(t *testing.T) {
 	t.Parallel()
-	good, bad := newSharing(t, fake(t, "alpha")), newSharing(t, fake(t, "bad").with("comand", "x"))
+	good, bad := newSharing(t, fake(t, "alpha")), newSharing(t)
+	bad.config = mcptest.Config(t, `{"mcp": {}, "exposed": []}`)
 	other := socketPath(t)
 	listener, err := net.Listen("unix", other)
 	if err != nil {
@@ -357,7 +358,7 @@ func TestConnectThatFails(t *testing.T) {
 		dir     string
 		want    string
 	}{
-		{bad, nil, bad.dir, "mcp.bad.comand"},
+		{bad, nil, bad.dir, "exposed: unknown key"},
 		{good, []string{"-c", "missing.json"}, good.dir, "Config file not found"},
 		{good, []string{"--socket", other}, good.dir, "is served by another program"},
 		{good, []string{"--socket", good.config}, good.dir, "exists and is no socket"},

@@ -113,7 +113,7 @@ func TestReloadOfAWrongConfigChangesNothing(t *testing.T) {
 	kept := l.pid("alpha")
 	for text, want := range map[string]string{
 		"{\n  \"mcp\": {\"alpha\": }\n}":                            ":2:20",
-		`{"mcp": {"beta": {"comand": "x"}}}`:                        "comand",
+		`{"mcp": {"beta": {"comand": "x"}}, "exposed": []}`:         "comand",
 		`{"mcp": {"beta": {"command": "x"}}, "expose": ["nobody"]}`: "nobody",
 		"": "config.json:1:1",
 	} {
