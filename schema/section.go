@@ -35,18 +35,6 @@ func Keys[T any](c *Config) (keys T) {
 	return keys
 }
 
-// WithKeys returns the config with other keys of a section.
-func WithKeys[T any](c *Config, keys T) *Config {
-	other := *c
-	other.sections = map[reflect.Type]any{reflect.TypeFor[T](): keys}
-	for t, v := range c.sections {
-		if t != reflect.TypeFor[T]() {
-			other.sections[t] = v
-		}
-	}
-	return &other
-}
-
 // withSections returns the keys of Document and of sections.
 func withSections(sections []Section) []field {
 	fields := slices.Clip(documentFields)

@@ -32,9 +32,9 @@ func (ns *Names) links(s *sessions.Session) *sessions.Links {
 }
 
 // Resource returns the entry of the server that a URI belongs to for a session, and the server's own
-// form of the URI: the server in the URI, the one with the newest result that had it, that of
-// [names.Table.Resource], or the only server, if it is connected. If several servers have it, they are returned instead. For a session about
-// one server it is always that one.
+// form of the URI. The server is that in the URI, that of the newest result with the URI, that of
+// [names.Table.Resource], or the only server, if it is connected. If several servers have the URI, it
+// returns their names instead. A session about one server always gets that server.
 func (ns *Names) Resource(s *sessions.Session, uri string) (u *lazy.Upstream, own string, several []string) {
 	f := ns.fleet
 	if s.IsSingleServer() {

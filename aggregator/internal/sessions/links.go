@@ -18,7 +18,7 @@ type Links struct {
 	size     [2]int            // of both, in bytes
 }
 
-// Server returns the server of a URI, "" if there is none.
+// Server returns the server of a URI, "" for an unknown URI.
 func (l *Links) Server(uri string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
