@@ -232,9 +232,10 @@ func TestWaitForAPauseEnds(t *testing.T) {
 		end  func(t *testing.T, s *testSet, u *Upstream, cancel func())
 		want error
 	}{
-		"with the caller": {func(_ *testing.T, _ *testSet, _ *Upstream, cancel func()) { cancel() }, context.Canceled},
-		"with the set":    {func(_ *testing.T, s *testSet, _ *Upstream, _ func()) { s.Close() }, ErrClosed},
-		"with the entry":  {func(_ *testing.T, s *testSet, _ *Upstream, _ func()) { s.Apply(nil) }, ErrClosed},
+		"with the caller":             {func(_ *testing.T, _ *testSet, _ *Upstream, cancel func()) { cancel() }, context.Canceled},
+		"with the set":                {func(_ *testing.T, s *testSet, _ *Upstream, _ func()) { s.Close() }, ErrClosed},
+		"with the context of the set": {func(_ *testing.T, s *testSet, _ *Upstream, _ func()) { s.cancel() }, ErrClosed},
+		"with the entry":              {func(_ *testing.T, s *testSet, _ *Upstream, _ func()) { s.Apply(nil) }, ErrClosed},
 		"with a new config": {func(_ *testing.T, s *testSet, u *Upstream, _ func()) {
 			s.Apply([]schema.Server{u.Server})
 		}, nil},

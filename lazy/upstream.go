@@ -108,7 +108,7 @@ func (u *Upstream) begin() (over bool, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch {
-	case u.state == closed:
+	case u.state == closed || u.ctx.Err() != nil: // Set.Close cancels before it closes
 		return true, ErrClosed
 	case u.state == Ready && u.conn.Err() == nil:
 		return true, nil // another load ended just before this one began
