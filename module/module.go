@@ -105,9 +105,9 @@ func Of(ctx context.Context) []Module {
 	return all
 }
 
-// Sections returns the keys of all modules.
-func Sections(all []Module) (keys []schema.Section) {
-	for _, m := range all {
+// SectionsOf returns the keys of the modules of the program that a context belongs to.
+func SectionsOf(ctx context.Context) (keys []schema.Section) {
+	for _, m := range Of(ctx) {
 		keys = append(keys, m.Keys...)
 	}
 	return keys

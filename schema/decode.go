@@ -258,7 +258,7 @@ func (r *reading) object(path string, n *syntax.Node, v reflect.Value, fields []
 	if !r.is(syntax.Object, path, n, "an object") {
 		return
 	}
-	typo := r.unknownKeys(path, n, fields)
+	typo := r.unknownKeys(path, n, fields, nil)
 	r.members(path, n, v, fields)
 	if !typo {
 		r.required(path, n.At, n, fields)
@@ -285,12 +285,13 @@ func (r *reading) required(path string, p syntax.Pos, n *syntax.Node, fields []f
 }
 
 // unknownKeys records the members without a field, and reports whether one of
-// them looks like a misspelt key.
-func (r *reading) unknownKeys(path string, n *syntax.Node, fields []field) (typo bool) {
+// them looks like a misspelt key. modules has the modules of keys that a program may lack.
+func (r *reading) unknownKeys(path string, n *syntax.Node, fields []field, modules map[string]string) (typo bool) {
 	for _, m := range n.Members {
 		if !hasKey(fields, m.Key) {
-			if name := ModuleOf(m.Key); path == "" && name != "" {
-				r.fail(m.At, m.Name(), "this key needs the module "+name+", which this build does not have", "use a build with it, or remove the key")
+			if name := modules[m.Key]; name != "" {
+				typo = true // it may say how to reach a server
+				r.fail(m.At, syntax.Below(path, m.Name()), "this key needs the module "+name+", which this build does not have", "use a build with it, or remove the key")
 				continue
 			}
 			known := keysOf(fields)

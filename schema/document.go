@@ -54,7 +54,7 @@ func (r *reading) decodeDocument(root *syntax.Node) *Document {
 	if !r.looksLikeConfig(root) {
 		return &doc
 	}
-	r.unknownKeys("", root, withSections(r.known))
+	r.unknownKeys("", root, withSections(r.known), documentModules)
 	r.members("", root, v, documentFields)
 	decodeSections(r, root)
 	r.checkExpose(root, &doc)

@@ -80,7 +80,7 @@ func SetServer(name string, data []byte, s Server) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	value := structNode(reflect.ValueOf(s))
+	value := s.node()
 	path := []string{ServerLists[0], s.Name}
 	if i := slices.IndexFunc(ServerLists, root.Has); i >= 0 {
 		path[0] = ServerLists[i]
@@ -148,9 +148,12 @@ func RemoveServer(name string, data []byte, server string) ([]byte, error) {
 // Check returns the first error that a config file with this server in it would
 // have, or nil. Strings that refer to variables are not checked.
 func (s Server) Check() error {
-	n := structNode(reflect.ValueOf(s))
+	n := s.node()
 	markReferences(n)
 	r := &reading{report: report{src: &syntax.Source{}}, positions: map[string]syntax.Pos{}, entries: map[string]string{}, template: Single("", nil).Defaults}
+	for t := range s.Keys {
+		r.known = append(r.known, Section{Type: t, Server: true, Transport: s.Transport})
+	}
 	r.entry("", syntax.Member{Key: s.Name, Value: n}, false)
 	if len(r.errs) == 0 {
 		return nil
@@ -178,7 +181,7 @@ func Written(name string, data []byte) ([]Server, error) {
 		return nil, err
 	}
 	r.root = root
-	hostReader{&r.report}.document(root, documentFields)
+	hostReader{&r.report, serverFields}.document(root, documentFields)
 	markReferences(root)
 	doc := r.decodeDocument(root)
 	return doc.serversInOrder(r), nil
@@ -195,7 +198,7 @@ func HostEntry(key string, data []byte, bare bool, note func(string)) (Server, e
 	if err != nil {
 		return Server{}, err
 	}
-	host := hostReader{&r.report}
+	host := hostReader{&r.report, serverFields}
 	n = host.entry("", n)
 	host.hostReferences("", "", n, bare)
 	markReferences(n)

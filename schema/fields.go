@@ -76,6 +76,15 @@ func inGroups(fields []field, groups ...string) []field {
 	return in
 }
 
+// optional returns the fields with none required.
+func optional(fields []field) []field {
+	fields = slices.Clone(fields)
+	for i := range fields {
+		fields[i].required = false
+	}
+	return fields
+}
+
 func hasKey(fields []field, key string) bool {
 	return slices.ContainsFunc(fields, func(f field) bool { return f.key == key })
 }

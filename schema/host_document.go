@@ -13,8 +13,11 @@ import (
 // can use, are left out with a warning. A host's spellings are converted to ours: those of the
 // document here, those of an entry in hosts.go.
 
-// A hostReader converts the files of hosts.
-type hostReader struct{ *report }
+// A hostReader converts the files of hosts. keys are those of our entries.
+type hostReader struct {
+	*report
+	keys []field
+}
 
 // document converts the document of a host into one of ours, whose keys are known, in place. A
 // document that has servers under mcp is already ours.
@@ -41,7 +44,7 @@ func (r hostReader) document(root *syntax.Node, known []field) {
 	var left []string
 	var at syntax.Pos
 	root.Members = slices.DeleteFunc(slices.Clone(root.Members), func(m syntax.Member) bool {
-		if (hasKey(known, m.Key) || ModuleOf(m.Key) != "") && !(m.Key == "env" && m.Value.Kind != syntax.Text) {
+		if (hasKey(known, m.Key) || documentModules[m.Key] != "") && !(m.Key == "env" && m.Value.Kind != syntax.Text) {
 			return false
 		}
 		if len(left) == 0 {

@@ -156,11 +156,11 @@ func (e hostEntry) zedCommand(n *syntax.Node) {
 // other adds a key of ours unchanged, and warns about one that only the host knows.
 func (e hostEntry) other(m syntax.Member) {
 	why, leftOut := hostKeys[m.Key]
-	known := keysOf(serverFields)
+	known := keysOf(e.keys)
 	switch {
 	case leftOut && !(m.Key == "sandbox" && !isHostSandbox(m.Value)):
 		e.warn(m.At, syntax.Below(e.path, m.Key), "this is not read", why)
-	case !slices.Contains(known, m.Key) && nearest.Word(m.Key, known) == "":
+	case !slices.Contains(known, m.Key) && serverModules[m.Key] == "" && nearest.Word(m.Key, known) == "":
 		e.warn(m.At, syntax.Below(e.path, m.Key), "this key of the host is not read", "")
 	default:
 		e.out.Members = append(e.out.Members, m)

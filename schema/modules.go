@@ -2,13 +2,8 @@
 
 package schema
 
-// ModuleOf returns the module that has a key of the document, "" for any other key.
-func ModuleOf(key string) string {
-	switch key {
-	case "activity":
-		return "activity"
-	case "webhooks":
-		return "webhook"
-	}
-	return ""
-}
+// The modules of keys of the document, and of keys of an entry.
+var (
+	documentModules = map[string]string{"activity": "activity", "webhooks": "webhook"}
+	serverModules   = map[string]string{"registry": "registry"}
+)

@@ -19,6 +19,7 @@ type reading struct {
 	// sections are the values of the keys of modules, one for each of known.
 	sections []reflect.Value
 	known    []Section
+	ofServer []field // see entryKeys
 	report
 
 	off    map[string]*Off // by the paths of servers

@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -22,6 +23,18 @@ func fieldsNode(v reflect.Value, fields []field) *syntax.Node {
 		if inner := v.Field(f.index); !isEmpty(inner) {
 			n.Members = append(n.Members, syntax.Member{Key: f.key, Value: valueNode(inner)})
 		}
+	}
+	return n
+}
+
+// node returns an entry in the form of a file.
+func (s Server) node() *syntax.Node {
+	if !slices.Contains(transports, s.Transport) {
+		s.Transport = "" // a module's, implied by its key
+	}
+	n := structNode(reflect.ValueOf(s))
+	for _, t := range slices.SortedFunc(maps.Keys(s.Keys), func(a, b reflect.Type) int { return strings.Compare(a.String(), b.String()) }) {
+		n.Members = append(n.Members, structNode(reflect.ValueOf(s.Keys[t])).Members...)
 	}
 	return n
 }

@@ -1,23 +1,36 @@
 package schema
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// A Section is the keys of the document that a module adds to those of Document.
+// A Section is the keys that a module adds to those of Document or, with Server set, to those of Server.
 type Section struct {
 	// Module is the name of the module.
 	Module string
 	// Type is a struct with the tags that Document describes, whose fields are the keys. With the
 	// tag variables, strings below a key may refer to variables. The pointer to it may be a Checker.
 	Type reflect.Type
+	// Server reports that they are keys of an entry. Their groups are those of the keys of Server.
+	Server bool
+	// Transport is what an entry with the required key of Type has as its Transport. It has the keys of
+	// servers at an address, of which none is required. It is "" if Type has no required key.
+	Transport string
 }
 
 // SectionOf returns the section of a module whose keys are the fields of T.
-func SectionOf[T any](module string) Section { return Section{module, reflect.TypeFor[T]()} }
+func SectionOf[T any](module string) Section {
+	return Section{Module: module, Type: reflect.TypeFor[T]()}
+}
+
+// ServerSectionOf returns the section of a module whose keys of an entry are the fields of T.
+func ServerSectionOf[T any](module, transport string) Section {
+	return Section{module, reflect.TypeFor[T](), true, transport}
+}
 
 // A Checker checks keys whose values are of the right types.
 type Checker interface {
@@ -35,11 +48,72 @@ func Keys[T any](c *Config) (keys T) {
 	return keys
 }
 
+// ServerKeys returns the keys of an entry with the type T, with their defaults if it has none.
+func ServerKeys[T any](s Server) (keys T) {
+	if v, ok := s.Keys[reflect.TypeFor[T]()]; ok {
+		return v.(T)
+	}
+	setDefaults(reflect.ValueOf(&keys).Elem())
+	return keys
+}
+
+// WithKeys returns the entry with keys, the value of a section's type.
+func (s Server) WithKeys(keys any) Server {
+	if s.Keys = maps.Clone(s.Keys); s.Keys == nil {
+		s.Keys = map[reflect.Type]any{}
+	}
+	s.Keys[reflect.TypeOf(keys)] = keys
+	return s
+}
+
+// entryKeys returns the names of the keys of an entry.
+func entryKeys(r *reading) []field {
+	if r.ofServer == nil {
+		r.ofServer = slices.Clip(serverFields)
+		for _, s := range r.known {
+			if s.Server {
+				r.ofServer = append(r.ofServer, fieldsOf(s.Type)...)
+			}
+		}
+	}
+	return r.ofServer
+}
+
+// decodeServerSections decodes the keys of modules in an entry. Those of which it has none are left out.
+func decodeServerSections(r *reading, path string, n *syntax.Node, s *Server) {
+	for _, section := range r.known {
+		fields := fieldsOf(section.Type)
+		if !section.Server || !slices.ContainsFunc(fields, func(f field) bool { return n.Has(f.key) }) {
+			continue
+		}
+		v := reflect.New(section.Type).Elem()
+		setDefaults(v)
+		r.members(path, n, v, fields)
+		checkSection(r, path, n, v)
+		*s = s.WithKeys(v.Interface())
+	}
+}
+
+// checkSection has a section checked whose keys are in n.
+func checkSection(r *reading, path string, n *syntax.Node, v reflect.Value) {
+	if checker, ok := v.Addr().Interface().(Checker); ok {
+		checker.Check(func(what, hint string, at ...any) {
+			below, inner := n.Below(at...)
+			if path != "" {
+				inner = syntax.Below(path, inner)
+			}
+			r.fail(below.At, inner, what, hint)
+		})
+	}
+}
+
 // withSections returns the keys of Document and of sections.
 func withSections(sections []Section) []field {
 	fields := slices.Clip(documentFields)
 	for _, s := range sections {
-		fields = append(fields, fieldsOf(s.Type)...)
+		if !s.Server {
+			fields = append(fields, fieldsOf(s.Type)...)
+		}
 	}
 	return fields
 }
@@ -50,12 +124,11 @@ func decodeSections(r *reading, root *syntax.Node) {
 		v := reflect.New(s.Type).Elem()
 		setDefaults(v)
 		before := len(r.errs)
-		r.members("", root, v, fieldsOf(s.Type))
-		if checker, ok := v.Addr().Interface().(Checker); ok && len(r.errs) == before {
-			checker.Check(func(what, hint string, at ...any) {
-				n, path := root.Below(at...)
-				r.fail(n.At, path, what, hint)
-			})
+		if !s.Server {
+			r.members("", root, v, fieldsOf(s.Type))
+		}
+		if len(r.errs) == before && !s.Server {
+			checkSection(r, "", root, v)
 		}
 		r.sections = append(r.sections, v)
 	}
@@ -66,6 +139,9 @@ func (c *Config) setSections(layers []*reading) {
 	c.sections = map[reflect.Type]any{}
 	last := len(layers) - 1
 	for i, s := range layers[last].known {
+		if s.Server {
+			continue
+		}
 		v := reflect.New(s.Type).Elem()
 		v.Set(layers[last].sections[i])
 		for _, r := range slices.Backward(layers[:last]) {

@@ -18,16 +18,30 @@ var serverName = lazyregexp.New(NamePattern)
 // The keys of an entry: all, and those that go with each kind of transport.
 var (
 	serverFields = fieldsOf(reflect.TypeFor[Server]())
-	stdioFields  = inGroups(serverFields, "", groupLimit, groupStdio, groupSandbox)
-	httpFields   = inGroups(serverFields, "", groupLimit, groupHTTP, groupTLS)
+	stdioGroups  = []string{"", groupLimit, groupStdio, groupSandbox}
+	httpGroups   = []string{"", groupLimit, groupHTTP, groupTLS}
+	stdioFields  = inGroups(serverFields, stdioGroups...)
+	httpFields   = inGroups(serverFields, httpGroups...)
+	moduleFields = optional(httpFields)
 )
 
-// fieldsWith returns the keys of an entry that go with a transport.
-func fieldsWith(transport string) []field {
+// groupsWith returns the groups of keys that go with a transport.
+func groupsWith(transport string) []string {
 	if transport == Stdio {
-		return stdioFields
+		return stdioGroups
 	}
-	return httpFields
+	return httpGroups
+}
+
+// fieldsWith returns the keys of Server that go with a transport.
+func fieldsWith(transport string) []field {
+	switch transport {
+	case Stdio:
+		return stdioFields
+	case StreamableHTTP, SSE:
+		return httpFields
+	}
+	return moduleFields
 }
 
 // servers decodes a map of servers. In a host's map, names and keys are converted to ours.
@@ -39,7 +53,7 @@ func (r *reading) servers(path string, n *syntax.Node, p *[]Server, host bool) {
 		if first, _ := n.Member(m.Key); first.At != m.At {
 			continue // reported as a duplicate key
 		}
-		if host && isUnreachable(m.Value) {
+		if host && transportIn(r, m.Value) == "" && isUnreachable(m.Value) {
 			r.warn(m.At, syntax.Below(path, m.Key), "this server is left out: nothing says how to reach it outside of the host", "")
 			continue
 		}
@@ -55,7 +69,7 @@ func (r *reading) entry(path string, m syntax.Member, host bool) Server {
 		return Server{} // left out, with a warning
 	}
 	if host {
-		m.Value = hostReader{&r.report}.entry(path, m.Value)
+		m.Value = hostReader{&r.report, entryKeys(r)}.entry(path, m.Value)
 	}
 	s := r.server(path, m)
 	if s.Name = name; name != m.Key {
@@ -129,13 +143,14 @@ func (r *reading) server(path string, m syntax.Member) Server {
 	if !r.is(syntax.Object, path, n, "an object") {
 		return s
 	}
-	transport := transportOf(n)
+	transport := transportIn(r, n)
 	fields := serverFields
-	typo := r.unknownKeys(path, n, fields)
+	typo := r.unknownKeys(path, n, entryKeys(r), serverModules)
 	if transport != "" {
 		fields = r.withoutMisplaced(path, n, transport)
 	}
 	r.members(path, n, reflect.ValueOf(&s).Elem(), fields)
+	decodeServerSections(r, path, n, &s)
 	switch {
 	case typo:
 	case transport == "" && s.Disabled && len(n.Members) == 1:
@@ -162,11 +177,18 @@ func (r *reading) withoutMisplaced(path string, n *syntax.Node, transport string
 	}
 	own := fieldsWith(transport)
 	for _, m := range n.Members {
-		if hasKey(serverFields, m.Key) && !hasKey(own, m.Key) {
+		if isMisplaced(r, m.Key, transport) {
 			r.fail(m.At, syntax.Below(path, m.Name()), "this key does not go with transport "+transport, hint)
 		}
 	}
 	return own
+}
+
+// isMisplaced reports whether a key of an entry does not go with a transport.
+func isMisplaced(r *reading, key, transport string) bool {
+	keys := entryKeys(r)
+	i := slices.IndexFunc(keys, func(f field) bool { return f.key == key })
+	return i >= 0 && !slices.Contains(groupsWith(transport), keys[i].group)
 }
 
 // limits decodes the defaults of all servers.
@@ -177,10 +199,19 @@ func (r *reading) limits(path string, n *syntax.Node, p *Server) {
 	*p = r.template
 }
 
-// transportOf returns the transport that an entry has or implies, "" if there is
-// none or it does not exist.
+// transportIn returns the transport that an entry has or implies, by the key of a module or otherwise, "" if
+// there is none or it does not exist.
+func transportIn(r *reading, n *syntax.Node) string {
+	for _, s := range r.known {
+		if s.Transport != "" && slices.ContainsFunc(fieldsOf(s.Type), func(f field) bool { return f.required && n.Has(f.key) }) {
+			return s.Transport
+		}
+	}
+	return transportOf(n)
+}
+
 func transportOf(n *syntax.Node) string {
-	if t := n.Get("transport"); t != nil && slices.Contains([]string{Stdio, StreamableHTTP, SSE}, t.Scalar) {
+	if t := n.Get("transport"); t != nil && slices.Contains(transports, t.Scalar) {
 		return t.Scalar
 	}
 	switch {

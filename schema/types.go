@@ -135,6 +135,8 @@ type Server struct {
 	// Mounted is the path of the node of the tree whose source has the server's command, ""
 	// for a server with an entry of its own.
 	Mounted string `json:"-"`
+	// Keys are the keys of modules that the entry has, by the types of their sections: see ServerKeys.
+	Keys map[reflect.Type]any `json:"-"`
 
 	// How the server is reached. Left out, a command means stdio, and a url streamable-http or, if the server refuses that, sse.
 	Transport string `json:"transport" enum:"stdio,streamable-http,sse" example:"streamable-http"`
@@ -146,8 +148,6 @@ type Server struct {
 	Isolation string `json:"isolation" enum:"none,session,principal" default:"none" example:"session"`
 	// Where the server runs in a cluster: one is once for all replicas, each is on every replica that needs it, principal is once for each user. Left out, a command is one, or as its isolation says, and a url is each. Without a cluster, one keeps a command that speaks both protocol eras to one process.
 	Place string `json:"place" enum:"one,each,principal" example:"each"`
-	// The server and version in a registry that the entry was made from.
-	Registry string `json:"registry" nonblank:"true" example:"io.github.user/weather@1.2.0"`
 	// Keep the entry but do not use the server.
 	Disabled bool `json:"disabled" default:"false" example:"true"`
 

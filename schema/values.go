@@ -9,6 +9,8 @@ const (
 	SSE            = "sse"
 )
 
+var transports = []string{Stdio, StreamableHTTP, SSE}
+
 // Surfaces that Config.Expose may name.
 const (
 	ExposeDiscover = "discover"

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/module"
@@ -17,7 +19,9 @@ func init() {
 			Use:    "keys PROJECT",
 			Hidden: true,
 			Args:   cobra.ExactArgs(1),
-			RunE:   func(_ *cobra.Command, args []string) error { return keys.Write(args[0], module.Sections(modules)) },
+			RunE: func(_ *cobra.Command, args []string) error {
+				return keys.Write(args[0], module.SectionsOf(module.With(context.Background(), modules)))
+			},
 		}
 	}
 }

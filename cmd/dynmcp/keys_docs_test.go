@@ -17,7 +17,7 @@ const page = "../../docs/config.md"
 func TestEveryKeyIsDocumented(t *testing.T) {
 	text := read(t, page)
 	count := 0
-	for name, object := range keys.Types(module.Sections(modules)) {
+	for name, object := range keys.Types(module.SectionsOf(module.With(t.Context(), modules))) {
 		for i := range object.NumField() {
 			key := object.Field(i).Tag.Get("json")
 			if key == "" || key == "-" {

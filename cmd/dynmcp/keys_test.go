@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -22,7 +23,7 @@ import (
 // TestCheckedIn checks that the files that are made of the keys are up to date.
 func TestCheckedIn(t *testing.T) {
 	t.Chdir("../..")
-	want, err := keys.Files(module.Sections(modules))
+	want, err := keys.Files(module.SectionsOf(module.With(context.Background(), modules)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +32,7 @@ func TestCheckedIn(t *testing.T) {
 			t.Errorf("%s is not what the types give, run go generate ./cmd/dynmcp (-want +got):\n%s", name, diff)
 		}
 	}
-	again, err := keys.Files(module.Sections(modules))
+	again, err := keys.Files(module.SectionsOf(module.With(context.Background(), modules)))
 	if err != nil || !reflect.DeepEqual(want, again) {
 		t.Errorf("generating twice gives different files, err %v", err)
 	}
@@ -242,7 +243,7 @@ func load(t *testing.T, name string, data []byte, environ []string) (*schema.Con
 	if err := os.WriteFile(path, data, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	return schema.ReadFiles(t.Context(), []string{path}, schema.LoadOptions{Dir: dir, Environ: environ, Sections: module.Sections(modules)}).Load()
+	return schema.ReadFiles(t.Context(), []string{path}, schema.LoadOptions{Dir: dir, Environ: environ, Sections: module.SectionsOf(module.With(context.Background(), modules))}).Load()
 }
 
 func document(t *testing.T, name, input string) any {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -114,28 +115,19 @@ func checkVerbs(t *testing.T, program string, without ...string) {
 // and that a config with a key of those is refused.
 func checkKeys(t *testing.T, program string, without ...string) {
 	t.Helper()
-	properties := func(program string) (root struct {
-		Properties map[string]struct {
-			Examples []json.RawMessage
-		}
-	}) {
-		out, err := exec.Command(program, "schema").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(out, &root); err != nil {
-			t.Fatal(err)
-		}
-		return root
-	}
-	left, whole := properties(program).Properties, properties(buildDynmcp(t)).Properties
-	for key := range left {
+	whole := keysOf(t, buildDynmcp(t))
+	for key := range keysOf(t, program) {
 		delete(whole, key)
 	}
 	for _, m := range modules {
 		for _, section := range m.Keys {
+			under, config := "", `{"mcp": {"a": {"command": "true"}}, %q: %s}`
+			if section.Server {
+				under, config = "mcp.a.", `{"mcp": {"a": {%q: %s, "command": "true"}}}`
+			}
 			for f := range section.Type.Fields() {
-				key := f.Tag.Get("json")
+				name := f.Tag.Get("json")
+				key := under + name
 				p, gone := whole[key]
 				if gone != slices.Contains(without, m.Name) {
 					t.Errorf("the schema lacks %s of %s: %t", key, m.Name, gone)
@@ -144,13 +136,12 @@ func checkKeys(t *testing.T, program string, without ...string) {
 				if !gone || len(p.Examples) == 0 {
 					continue
 				}
-				config := filepath.Join(t.TempDir(), "mcp.json")
-				text := fmt.Sprintf(`{"mcp": {"a": {"command": "true"}}, %q: %s}`, key, p.Examples[0])
-				if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+				path := filepath.Join(t.TempDir(), "mcp.json")
+				if err := os.WriteFile(path, fmt.Appendf(nil, config, name, p.Examples[0]), 0o600); err != nil {
 					t.Fatal(err)
 				}
 				want := key + ": this key needs the module " + m.Name + ", which this build does not have"
-				if said, err := exec.Command(program, "ls", "-c", config).CombinedOutput(); err == nil || !strings.Contains(string(said), want) {
+				if said, err := exec.Command(program, "ls", "-c", path).CombinedOutput(); (err == nil) != section.Server || !strings.Contains(string(said), want) {
 					t.Errorf("ls with %s: %v, %s, want %s", key, err, said, want)
 				}
 			}
@@ -159,4 +150,32 @@ func checkKeys(t *testing.T, program string, without ...string) {
 	for key := range whole {
 		t.Errorf("the schema lacks %s, which is of no module", key)
 	}
+}
+
+type schemaKey struct{ Examples []json.RawMessage }
+
+// keysOf returns the keys in the JSON Schema of a program: those of the document, and those of an entry
+// of any kind below mcp.a.
+func keysOf(t *testing.T, program string) map[string]schemaKey {
+	t.Helper()
+	out, err := exec.Command(program, "schema").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	type object struct{ Properties map[string]schemaKey }
+	var root object
+	var servers struct {
+		Properties struct {
+			MCP struct{ AdditionalProperties struct{ OneOf []object } }
+		}
+	}
+	if err := errors.Join(json.Unmarshal(out, &root), json.Unmarshal(out, &servers)); err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range servers.Properties.MCP.AdditionalProperties.OneOf {
+		for key, p := range kind.Properties {
+			root.Properties["mcp.a."+key] = p
+		}
+	}
+	return root.Properties
 }

@@ -49,7 +49,7 @@ var outgrown = map[string]struct {
 
 	"lines": {96_000, "what the seeds ask for stays, and scripts, registries, profiles, the page, verify and recordings came"},
 
-	"package schema": {4_200, "the keys of logins and certificates came"},
+	"package schema": {4_300, "the keys of logins and certificates came, and those of entries in modules"},
 
 	"95th percentile of functions": {31, "mended defects made a dozen functions longer; they are not cut up to be shorter"},
 }

@@ -84,7 +84,7 @@ With --base the push is refused where a colleague has pushed since that version.
 
 // pushedConfig checks a config file, prints warnings to out, and returns the version to push.
 func pushedConfig(ctx context.Context, out *terminal.Writer, path, envFile string) (configs.Version, error) {
-	files := schema.ReadFiles(ctx, []string{path}, schema.LoadOptions{EnvFile: envFile, Sections: module.Sections(module.Of(ctx))})
+	files := schema.ReadFiles(ctx, []string{path}, schema.LoadOptions{EnvFile: envFile, Sections: module.SectionsOf(ctx)})
 	cfg, err := conf.LoadFiles(files)
 	if missing, ok := errors.AsType[*schema.MissingVariablesError](err); ok {
 		if _, ok := errors.AsType[syntax.Errors](err); ok {

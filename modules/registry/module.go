@@ -5,8 +5,15 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/modules/registry/adding"
+	"github.com/dynmcp/dynmcp/modules/registry/api"
 	"github.com/dynmcp/dynmcp/modules/registry/update"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // Module has the verbs search, outdated and update, and makes add know the names of registries.
-var Module = module.Module{Name: "registry", Verbs: []cli.Verb{adding.Search, adding.Outdated, update.Update}, Adder: adding.New}
+var Module = module.Module{
+	Name:  "registry",
+	Keys:  []schema.Section{schema.ServerSectionOf[api.Keys]("registry", "")},
+	Verbs: []cli.Verb{adding.Search, adding.Outdated, update.Update},
+	Adder: adding.New,
+}

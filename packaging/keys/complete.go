@@ -2,6 +2,7 @@ package keys
 
 import (
 	"reflect"
+	"slices"
 
 	"github.com/invopop/jsonschema"
 
@@ -10,7 +11,7 @@ import (
 
 // complete adds the rules that Go types cannot express: which keys of a server go together,
 // and which kinds of servers each of the maps accepts.
-func complete(root *jsonschema.Schema) {
+func complete(root *jsonschema.Schema, modules []schema.Section) {
 	root.ID, root.Title = schema.Address, "dynmcp config"
 	root.Description = "The config of dynmcp, which aggregates MCP servers: what servers there are, how they are limited, and how they are shown."
 	for _, key := range []string{"mcp", "mcpServers", "servers", "tree"} {
@@ -27,17 +28,17 @@ func complete(root *jsonschema.Schema) {
 	profiles.PropertyNames = &jsonschema.Schema{Pattern: schema.NamePattern}
 
 	mcp := property(root, "mcp")
-	fillServers(mcp, variants(server, false))
+	fillServers(mcp, variants(server, modules, false))
 	mcp.PropertyNames = &jsonschema.Schema{Pattern: schema.NamePattern}
 	root.Definitions["HostServer"] = &jsonschema.Schema{
 		Description: "A server as the configs of hosts have it.",
-		OneOf:       variants(server, true),
+		OneOf:       variants(server, modules, true),
 	}
 	for _, key := range []string{"mcpServers", "servers"} {
 		fillServers(property(root, key), []*jsonschema.Schema{{Ref: "#/$defs/HostServer"}})
 	}
 
-	limits := group(server, "limit", "sandbox", "tls")
+	limits := group(server, nil, "limit", "sandbox", "tls")
 	limits.Description, limits.Examples = property(root, "defaults").Description, property(root, "defaults").Examples
 	root.Properties.Set("defaults", limits)
 
@@ -76,14 +77,13 @@ func snippet(label, about string, body map[string]any) map[string]any {
 	return map[string]any{"label": label, "description": about, "body": body}
 }
 
-// group returns an object with the keys of a server that are in the groups.
-func group(server *jsonschema.Schema, groups ...string) *jsonschema.Schema {
+// group returns an object with the keys of a server, modules' included, that are in the groups.
+func group(server *jsonschema.Schema, modules []schema.Section, groups ...string) *jsonschema.Schema {
 	out := &jsonschema.Schema{Type: "object", Properties: jsonschema.NewProperties(), AdditionalProperties: jsonschema.FalseSchema}
-	t := reflect.TypeFor[schema.Server]()
-	for field := range t.Fields() {
-		tag := field.Tag
-		for _, name := range groups {
-			if p, ok := server.Properties.Get(tag.Get("json")); ok && tag.Get("group") == name {
+	for _, t := range append([]schema.Section{{Type: reflect.TypeFor[schema.Server](), Server: true}}, modules...) {
+		for i := 0; t.Server && i < t.Type.NumField(); i++ {
+			tag := t.Type.Field(i).Tag
+			if p, ok := server.Properties.Get(tag.Get("json")); ok && slices.Contains(groups, tag.Get("group")) {
 				out.Properties.Set(tag.Get("json"), p)
 			}
 		}
@@ -91,14 +91,22 @@ func group(server *jsonschema.Schema, groups ...string) *jsonschema.Schema {
 	return out
 }
 
-// variants returns the three kinds of server. Without a transport, a command means stdio and
-// a url streamable-http, so only sse must be named.
-func variants(server *jsonschema.Schema, host bool) []*jsonschema.Schema {
-	stdio := variant(server, schema.Stdio, "stdio", host)
+// variants returns the three kinds of server, and those of modules. Without a transport, a command means
+// stdio and a url streamable-http, so only sse must be named.
+func variants(server *jsonschema.Schema, modules []schema.Section, host bool) []*jsonschema.Schema {
+	var common, others []schema.Section
+	for _, m := range modules {
+		if m.Transport != "" {
+			others = append(others, m)
+		} else {
+			common = append(common, m)
+		}
+	}
+	stdio := variant(server, common, schema.Stdio, "stdio", host)
 	stdio.Required = []string{"command"}
-	streamable := variant(server, schema.StreamableHTTP, "http", host)
+	streamable := variant(server, common, schema.StreamableHTTP, "http", host)
 	streamable.Required = []string{"url"}
-	sse := variant(server, schema.SSE, "http", host)
+	sse := variant(server, common, schema.SSE, "http", host)
 	if host {
 		sse.AnyOf = []*jsonschema.Schema{{Required: []string{"type", "url"}}, {Required: []string{"transport", "url"}}, switchedOff(server)}
 		command := *property(stdio, "command")
@@ -110,7 +118,24 @@ func variants(server *jsonschema.Schema, host bool) []*jsonschema.Schema {
 	} else {
 		sse.AnyOf = []*jsonschema.Schema{{Required: []string{"transport", "url"}}, switchedOff(server)}
 	}
-	return []*jsonschema.Schema{stdio, streamable, sse}
+	all := []*jsonschema.Schema{stdio, streamable, sse}
+	for _, m := range others {
+		own := group(server, append(common, m), "", "limit", "http", "tls")
+		own.Properties.Delete("transport")
+		own.Title, own.Required = m.Transport, required(m)
+		all = append(all, own)
+	}
+	return all
+}
+
+// required returns the keys that a section requires.
+func required(m schema.Section) (keys []string) {
+	for f := range m.Type.Fields() {
+		if f.Tag.Get("required") == "true" {
+			keys = append(keys, f.Tag.Get("json"))
+		}
+	}
+	return keys
 }
 
 // switchedOff is an entry that only disables the server of its name in a file further away.
@@ -124,14 +149,14 @@ func switchedOff(server *jsonschema.Schema) *jsonschema.Schema {
 	return &jsonschema.Schema{Required: []string{"disabled"}, Properties: off, MaxProperties: &one}
 }
 
-func variant(server *jsonschema.Schema, transport, keys string, host bool) *jsonschema.Schema {
+func variant(server *jsonschema.Schema, modules []schema.Section, transport, keys string, host bool) *jsonschema.Schema {
 	groups := []string{"", "limit", keys}
 	if keys == "stdio" {
 		groups = append(groups, "sandbox")
 	} else {
 		groups = append(groups, "tls")
 	}
-	out := group(server, groups...)
+	out := group(server, modules, groups...)
 	out.Title = transport
 	t := *property(server, "transport")
 	t.Enum, t.Const, t.Examples = nil, transport, []any{transport}

@@ -51,6 +51,9 @@ func sections(modules []schema.Section) []section {
 		{"The `source` of a node", reflect.TypeFor[schema.Source](), all},
 	}
 	for _, m := range modules {
+		if m.Transport != "" {
+			lists = append(lists, section{"A server with `" + required(m)[0] + "`", m.Type, all})
+		}
 		for f := range m.Type.Fields() {
 			title := "`" + f.Tag.Get("json") + "`"
 			if t := structOf(f.Type); t != nil {
@@ -86,8 +89,9 @@ func withKeys(page, root []byte, modules []schema.Section) ([]byte, error) {
 func (part section) write(b *bytes.Buffer, root *jsonschema.Schema, modules []schema.Section) {
 	fmt.Fprintf(b, "\n### %s\n\n", part.title)
 	part.writeKeys(b, root)
-	if part.object == reflect.TypeFor[schema.Document]() {
-		for _, m := range modules {
+	of := []reflect.Type{reflect.TypeFor[schema.Document](), reflect.TypeFor[schema.Server]()}
+	for _, m := range modules {
+		if slices.Contains(of, part.object) && m.Server == (part.object == of[1]) && m.Transport == "" {
 			section{"", m.Type, part.groups}.writeKeys(b, root)
 		}
 	}
@@ -162,14 +166,18 @@ func meaning(part section, root *jsonschema.Schema, tag reflect.StructTag) strin
 
 // describe finds the description of a key in the schema.
 func describe(object reflect.Type, key, group string, root *jsonschema.Schema) string {
-	properties := root.Properties
-	switch own, ok := root.Definitions[object.Name()]; {
-	case object == reflect.TypeFor[schema.Server]():
-		properties = property(root, "mcp").AdditionalProperties.OneOf[serverKind(group)].Properties
-	case ok:
-		properties = own.Properties
+	all := []*jsonschema.Schema{root, property(root, "mcp").AdditionalProperties.OneOf[serverKind(group)]}
+	all = append(all, property(root, "mcp").AdditionalProperties.OneOf...)
+	if own, ok := root.Definitions[object.Name()]; ok {
+		all = []*jsonschema.Schema{own}
+	} else if object == reflect.TypeFor[schema.Server]() {
+		all = all[1:]
 	}
-	p, ok := properties.Get(key)
+	var p *jsonschema.Schema
+	ok := false
+	for i := 0; i < len(all) && !ok; i++ {
+		p, ok = all[i].Properties.Get(key)
+	}
 	if !ok {
 		panic("no key " + key + " in the schema of " + object.Name())
 	}

@@ -77,7 +77,7 @@ func (f *Flags) Load(ctx context.Context) (*schema.Config, error) {
 // Options returns the options of every load of the run. When ctx ends, commands that print secrets
 // are killed.
 func (f *Flags) Options(ctx context.Context) schema.LoadOptions {
-	options := schema.LoadOptions{EnvFile: f.EnvFile, Strict: f.Strict, Lenient: !f.Strict, Expose: f.expose, Only: f.Only, Sections: module.Sections(module.Of(ctx))}
+	options := schema.LoadOptions{EnvFile: f.EnvFile, Strict: f.Strict, Lenient: !f.Strict, Expose: f.expose, Only: f.Only, Sections: module.SectionsOf(ctx)}
 	name, _, _ := f.profile(ctx) // Load reports its error
 	options.Select = func(cfg *schema.Config) (*schema.Config, error) {
 		return profile.Select(cfg, cmp.Or(f.Profile, name, cfg.Profile)) // Use may change it during a run

@@ -18,6 +18,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/packages"
+	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -155,7 +156,7 @@ func Propose(ctx context.Context, dir string, servers []schema.Server, errOut *t
 			return nil, nil, err
 		}
 	}
-	cfg, err := schema.LoadText(filepath.Join(dir, "servers.json"), text, schema.LoadOptions{})
+	cfg, err := schema.LoadText(filepath.Join(dir, "servers.json"), text, schema.LoadOptions{Sections: module.SectionsOf(ctx)})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -15,17 +15,26 @@ import (
 // JSONSchema returns the JSON Schema of the config document for the modules of ctx: schema.JSONSchema
 // without the keys of other modules. Callers must not change it.
 func JSONSchema(ctx context.Context) []byte {
-	keys := schema.KeysOf(module.Sections(module.Of(ctx)))
+	sections := module.SectionsOf(ctx)
+	document, server := schema.KeysWithout(sections, false), schema.KeysWithout(sections, true)
+	if len(document)+len(server) == 0 {
+		return schema.JSONSchema
+	}
 	root, err := (&syntax.Source{Name: "dynmcp.schema.json", Data: schema.JSONSchema}).Parse()
 	if err != nil {
 		panic(err) // the checked-in file is generated
 	}
-	without := func(key string) bool { return schema.ModuleOf(key) != "" && !slices.Contains(keys, key) }
-	if !slices.ContainsFunc(root.MembersOf("properties"), func(m syntax.Member) bool { return without(m.Key) }) {
-		return schema.JSONSchema
+	drop(root, document)
+	defs := root.Get("$defs")
+	for _, servers := range []*syntax.Node{root.Get("properties").Get("mcp").Get("additionalProperties"), defs.Get("HostServer")} {
+		kinds := servers.Get("oneOf")
+		kinds.Items = slices.DeleteFunc(kinds.Items, func(kind *syntax.Node) bool {
+			return slices.ContainsFunc(kind.ItemsOf("required"), func(n *syntax.Node) bool { return slices.Contains(server, n.Scalar) })
+		})
+		for _, kind := range kinds.Items {
+			drop(kind, server)
+		}
 	}
-	properties, defs := root.Get("properties"), root.Get("$defs")
-	properties.Members = slices.DeleteFunc(properties.Members, func(m syntax.Member) bool { return without(m.Key) })
 	for before := 0; before != len(defs.Members); { // a removed definition may have been the last to refer to another
 		before = len(defs.Members)
 		text := string(root.Compact())
@@ -36,4 +45,10 @@ func JSONSchema(ctx context.Context) []byte {
 		panic(err)
 	}
 	return append(out.Bytes(), '\n')
+}
+
+// drop removes keys from the properties of an object.
+func drop(object *syntax.Node, keys []string) {
+	properties := object.Get("properties")
+	properties.Members = slices.DeleteFunc(properties.Members, func(m syntax.Member) bool { return slices.Contains(keys, m.Key) })
 }

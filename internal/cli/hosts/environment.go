@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -27,7 +28,7 @@ type MissingVariables struct {
 // the host's dynmcp with --env.
 func MissingUnder(ctx context.Context, cfg *schema.Config, paths []string, envFile string) (MissingVariables, error) {
 	root, err := filepath.Abs(string(filepath.Separator)) // where nobody has a .env
-	options := schema.LoadOptions{Dir: root}
+	options := schema.LoadOptions{Dir: root, Sections: module.SectionsOf(ctx)}
 	if envFile != "" && err == nil {
 		options.EnvFile, err = filepath.Abs(envFile)
 	}

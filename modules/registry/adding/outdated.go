@@ -119,7 +119,7 @@ func Newer(ctx context.Context, errOut *terminal.Writer, address string, servers
 
 // newest returns the newest version of a server, or nil if its version is not pinned.
 func newest(ctx context.Context, errOut *terminal.Writer, address string, s schema.Server) (*Upgrade, error) {
-	if s.Registry != "" {
+	if schema.ServerKeys[api.Keys](s).Registry != "" {
 		return ofRegistry(ctx, errOut, address, s)
 	}
 	p := packages.Of(s.Command, s.Args)
@@ -155,7 +155,7 @@ func released(ctx context.Context, p packages.Package) (name, version, newest st
 
 // ofRegistry asks the registries for the newest version of an entry that was added from one.
 func ofRegistry(ctx context.Context, errOut *terminal.Writer, address string, s schema.Server) (*Upgrade, error) {
-	name, version, err := api.CutVersion(s.Registry)
+	name, version, err := api.CutVersion(schema.ServerKeys[api.Keys](s).Registry)
 	if err != nil {
 		return nil, err
 	}

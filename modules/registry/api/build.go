@@ -20,7 +20,8 @@ func (o *Option) Build(name string, answers Answers) (schema.Server, error) {
 	}
 	r := &resolver{answers: answers}
 	s := o.resolve(r)
-	s.Name, s.Registry = name, o.server.Name+"@"+o.server.Version
+	s.Name = name
+	s = s.WithKeys(Keys{Registry: o.server.Name + "@" + o.server.Version})
 	for given := range answers {
 		if !slices.ContainsFunc(r.questions, func(q Question) bool { return q.Name == given }) {
 			r.fail(fmt.Errorf("it does not ask for %s", line(given, 60)))

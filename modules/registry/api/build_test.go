@@ -114,8 +114,8 @@ func TestEntries(t *testing.T) {
 			if got := words(s); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
-			if s.Registry != "io.example/thing@1.2.0" || s.Name != "thing" {
-				t.Errorf("got %q made of %q", s.Name, s.Registry)
+			if schema.ServerKeys[api.Keys](s).Registry != "io.example/thing@1.2.0" || s.Name != "thing" {
+				t.Errorf("got %q made of %q", s.Name, schema.ServerKeys[api.Keys](s).Registry)
 			}
 		})
 	}
@@ -274,7 +274,7 @@ func TestArgumentsMeanThemselves(t *testing.T) {
 			t.Fatal(err)
 		}
 		write(t, path, config)
-		read, err := schema.ReadFiles(t.Context(), []string{path}, schema.LoadOptions{Environ: []string{"HOME=expanded"}, Secret: func(reference string) (string, string, string) {
+		read, err := schema.ReadFiles(t.Context(), []string{path}, schema.LoadOptions{Environ: []string{"HOME=expanded"}, Sections: []schema.Section{schema.ServerSectionOf[api.Keys]("registry", "")}, Secret: func(reference string) (string, string, string) {
 			t.Errorf("the config refers to %s", reference)
 			return "", "", ""
 		}}).Load()
