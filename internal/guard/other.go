@@ -5,6 +5,7 @@ package guard
 import (
 	"errors"
 	"fmt"
+	"os/exec"
 	"time"
 )
 
@@ -37,6 +38,11 @@ func (f *Fence) Extend(time.Time) {}
 
 // Close does nothing.
 func (f *Fence) Close() {}
+
+// StartWith is Start: after a SIGKILL of this process nobody runs the other command.
+func StartWith(cmd *exec.Cmd, fence *Fence, restrictions *Restrictions, _ *After) (*Tree, error) {
+	return Start(cmd, fence, restrictions)
+}
 
 // InstallLimit is how long a tree that installs may continue after it was asked to end,
 // whether it works or not.

@@ -36,6 +36,12 @@ type Tree struct {
 // a tree after that is ErrFenced. Restrictions, which may be nil, confine the command and not its
 // guard.
 func Start(cmd *exec.Cmd, fence *Fence, restrictions *Restrictions) (*Tree, error) {
+	return StartWith(cmd, fence, restrictions, nil)
+}
+
+// StartWith is Start for a command whose guard runs another one, which may be nil, when it has ended the
+// tree by itself.
+func StartWith(cmd *exec.Cmd, fence *Fence, restrictions *Restrictions, after *After) (*Tree, error) {
 	theirOrders, orders, err := os.Pipe()
 	if err != nil {
 		return nil, MarkResources(err)
@@ -49,15 +55,19 @@ func Start(cmd *exec.Cmd, fence *Fence, restrictions *Restrictions) (*Tree, erro
 	defer theirEvents.Close()
 	t := &Tree{orders: orders, events: bufio.NewReader(events), closer: events}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
+	words, pipeErr := after.pipe()
+	defer closeAll(null, words)
+	if err = errors.Join(err, pipeErr); err != nil {
 		t.close()
 		return nil, MarkResources(err)
 	}
-	defer null.Close()
 	name := child.Name
 	files := []*os.File{file(cmd.Stdin, null), file(cmd.Stdout, null), file(cmd.Stderr, null), theirOrders, theirEvents}
 	if fence != nil {
 		name, files = name+child.Fenced, append(files, fence.file)
+	}
+	if after != nil {
+		name, files = name+child.After, append(files, words)
 	}
 	if restrictions != nil && restrictions.Ruleset != nil {
 		name, files = name+child.Landlock, append(files, restrictions.Ruleset)
@@ -110,6 +120,12 @@ func (w *Restrictions) give(filter *os.File) error {
 	}
 	_, _ = filter.Write(text) // a pipe has room for it; events show that a guard is gone
 	return nil
+}
+
+func closeAll(files ...*os.File) {
+	for _, f := range files {
+		f.Close() // a nil file returns an error
+	}
 }
 
 // file returns a stream of a command, or instead if the command has none.
@@ -210,6 +226,7 @@ func (t *Tree) Wait() error {
 
 // Reap returns when nothing of the tree is left. It ends a command that still runs.
 func (t *Tree) Reap() {
+	t.order(child.OrderReap)
 	t.close()
 	late := time.AfterFunc(child.Grace+guardLimit, t.killGuard)
 	defer late.Stop()

@@ -74,7 +74,7 @@ var mayImport = map[string][]string{
 	"internal/certs":                       {"internal/regular", "schema"},
 	"transports":                           {"internal/wire"},
 	"transports/upstream/callheader":       {"transports", "internal/wire"},
-	"transports/upstream":                  {"internal/certs", "internal/packages", "internal/sandbox", "transports/upstream/callheader", "transports/upstream/command", "transports", "schema", "internal/wire", "internal/guard", "internal/redact", "internal/event"},
+	"transports/upstream":                  {"internal/certs", "internal/packages", "internal/sandbox", "transports/upstream/callheader", "transports/upstream/command", "transports", "schema", "internal/wire", "internal/guard", "internal/redact", "internal/event", "transports/upstream/farside"},
 	"transports/upstream/command":          {"internal/packages", "internal/sandbox", "internal/redact", "transports", "schema"},
 	"transports/lines":                     {},
 	"transports/oauth":                     {"internal/certs", "internal/publicip", "internal/guard", "transports", "schema", "internal/atomicfile", "internal/lazyregexp", "internal/records", "internal/seal", "internal/regular", "internal/keyring"},
@@ -138,7 +138,7 @@ var mayImport = map[string][]string{
 	"internal/cli/costs":                   {"catalog", "internal/activity", "internal/cli", "internal/cli/conf", "internal/cli/record", "internal/cli/selfhost", "internal/cli/terminal", "internal/tokens", "schema"},
 	"internal/cli/crash":                   {"internal/regular"},
 	"internal/cli/described":               {"catalog", "catalog/search", "internal/cli", "internal/cli/conf", "internal/cli/selfhost", "internal/cli/terminal", "internal/display", "internal/packages", "schema", "module"},
-	"internal/cli/doctor":                  {"internal/certs", "catalog", "catalog/store", "internal/cli", "internal/cli/conf", "internal/cli/confine", "internal/cli/costs", "internal/cli/crash", "internal/cli/hosts", "internal/cli/login", "internal/cli/secret", "internal/cli/selfhost", "internal/cli/terminal", "internal/cli/trust", "internal/display", "internal/keyring", "internal/lazyregexp", "internal/packages", "schema", "transports/oauth", "transports/upstream/command"},
+	"internal/cli/doctor":                  {"internal/certs", "catalog", "catalog/store", "internal/cli", "internal/cli/conf", "internal/cli/confine", "internal/cli/costs", "internal/cli/crash", "internal/cli/hosts", "internal/cli/login", "internal/cli/secret", "internal/cli/selfhost", "internal/cli/terminal", "internal/cli/trust", "internal/display", "internal/keyring", "internal/lazyregexp", "internal/packages", "schema", "transports/oauth", "transports/upstream/command", "transports/upstream/farside"},
 	"internal/cli/entries":                 {"internal/cli", "internal/cli/conf", "internal/cli/confine", "internal/cli/described", "internal/cli/editfile", "internal/cli/hint", "internal/cli/hosts", "internal/cli/login", "internal/cli/runs", "internal/cli/selfhost", "internal/cli/terminal", "internal/cli/warm", "internal/event", "internal/lazyregexp", "module", "schema", "schema/mask", "transports/oauth"},
 	"internal/cli/secret":                  {"internal/atomicfile", "internal/cli", "internal/cli/conf", "internal/cli/editfile", "internal/cli/hint", "internal/cli/terminal", "internal/display", "internal/keyring", "internal/lazyregexp", "internal/regular", "internal/secretref", "internal/secrets", "schema", "schema/dotenv", "schema/mask", "schema/reference", "schema/syntax"},
 	"internal/cli/serve":                   {"aggregator", "internal/cli", "internal/cli/conf", "internal/cli/crash", "internal/cli/hint", "internal/cli/localhttp", "internal/cli/login", "internal/cli/process", "internal/cli/run", "internal/cli/selfhost", "internal/cli/sharing", "internal/cli/ui", "internal/event", "internal/membudget", "internal/seal", "internal/selfloop", "internal/wire", "schema", "transports/gateway", "transports/host", "transports/oauth", "module"},
@@ -147,6 +147,7 @@ var mayImport = map[string][]string{
 	"internal/cli/trust":                   {"catalog", "catalog/store", "internal/cli/hint", "internal/cli/terminal", "internal/display", "internal/lint", "internal/pins", "schema"},
 	"internal/cli/ui":                      {"catalog", "catalog/typescript", "internal/activity", "internal/cli", "internal/cli/conf", "internal/cli/costs", "internal/cli/hint", "internal/cli/localhttp", "internal/cli/record", "internal/cli/runs", "internal/cli/selfhost", "internal/tokens", "internal/wire", "module", "schema", "transports/gateway", "transports/oauth"},
 	"internal/cli/warm":                    {"catalog", "catalog/store", "internal/cli", "internal/cli/conf", "internal/cli/confine", "internal/cli/hint", "internal/cli/selfhost", "internal/cli/terminal", "internal/cli/trust", "internal/display", "internal/lint", "internal/wire", "schema", "schema/profile"},
+	"transports/upstream/farside":          {"internal/packages", "internal/guard", "internal/regular", "schema", "transports/upstream/command"},
 }
 
 func TestImportsPointOneWay(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/packages"
 	"github.com/dynmcp/dynmcp/internal/sandbox"
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
+	"github.com/dynmcp/dynmcp/transports/upstream/farside"
 )
 
 const (
@@ -43,6 +44,7 @@ type childLink struct {
 	stdoutRead chan struct{}    // closed when stdout was read to its end
 	stderrRead chan struct{}    // closed when stderr was
 	gone       chan struct{}    // closed when nothing of the tree is left
+	far        *farside.Far     // nil if the command starts nothing elsewhere
 }
 
 // A Process serves a connection. The zero value means a remote server.
@@ -72,6 +74,7 @@ func openChild(c *Conn) error {
 		return c.StartFailure(fmt.Sprintf("start %q", c.server.Command), err)
 	}
 	at := command.AtHome(c.server)
+	l.far, at.Args = farside.New(at, env)
 	if err := l.start(at.Command, at.Args, at.Cwd, env, c.opts.Fence); err != nil {
 		l.closeSandbox(c) // nothing runs in it
 		return c.StartFailure(fmt.Sprintf("start %q", c.server.Command), err)
@@ -113,7 +116,7 @@ func (l *childLink) start(program string, args []string, dir string, env []strin
 	}
 	l.stdin, l.stdout, l.errPipe = pipes[1], &timedPipe{File: pipes[2]}, &timedPipe{File: pipes[4]}
 	cmd := &exec.Cmd{Path: path, Args: args, Dir: dir, Env: env, Stdin: pipes[0], Stdout: pipes[3], Stderr: pipes[5]}
-	l.tree, err = guard.Start(cmd, fence, l.sandbox.Restrictions())
+	l.tree, err = guard.StartWith(cmd, fence, l.sandbox.Restrictions(), l.far.After())
 	closeAll(pipes[0], pipes[3], pipes[5])
 	if err != nil {
 		closeAll(pipes[1], pipes[2], pipes[4])
@@ -169,12 +172,13 @@ func (l *childLink) watchExit() {
 	l.errPipe.awaitSilence(l.stderrRead)
 	l.conn.end(why)
 	l.tree.Reap()
+	l.far.End(l.conn.log)
 	close(l.gone)
-	late := time.AfterFunc(drainGrace, l.closeOutputs)
+	late := time.AfterFunc(drainGrace, func() { closeAll(l.stdout.File, l.errPipe.File) })
 	<-l.stdoutRead
 	<-l.stderrRead
 	late.Stop()
-	l.closeOutputs()
+	closeAll(l.stdout.File, l.errPipe.File)
 	l.stdin.Close()
 	l.writer.Close()
 	l.closeSandbox(l.conn)
@@ -184,11 +188,6 @@ func (l *childLink) closeSandbox(c *Conn) {
 	if err := l.sandbox.Close(); err != nil {
 		c.log.Warn("the sandbox was not removed", "err", err)
 	}
-}
-
-func (l *childLink) closeOutputs() {
-	l.stdout.Close()
-	l.errPipe.Close()
 }
 
 func (l *childLink) kill() { l.tree.Kill() }
@@ -218,7 +217,7 @@ func (l *childLink) close() {
 		l.conn.log.Info("waiting for the install to finish", "at_most", guard.InstallLimit)
 		first, grace = l.tree.End, guard.InstallLimit
 	}
-	for _, stage := range []func(){first, l.tree.Terminate, l.tree.Kill} {
+	for _, stage := range []func(){first, l.tree.Terminate, func() { l.far.End(l.conn.log); l.tree.Kill() }} {
 		stage()
 		late := time.After(grace)
 		grace = l.conn.opts.timing.stopGrace

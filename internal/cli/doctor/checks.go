@@ -36,6 +36,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/oauth"
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
+	"github.com/dynmcp/dynmcp/transports/upstream/farside"
 )
 
 // checkConfig reports the files that were read, the servers that are off, and what would be
@@ -165,6 +166,14 @@ func (d *doctor) checkCommand(s schema.Server) {
 		return
 	}
 	d.add(finding{Check: aboutCommands, Level: fine, Server: s.Name, Text: fmt.Sprintf("found %q", s.Command)})
+	for _, lack := range farside.Lacks(s.Command, s.Args) {
+		level := warning
+		if lack.Option == "--init" {
+			level = note
+		}
+		d.add(finding{Check: aboutCommands, Level: level, Server: s.Name, Text: "its container has no " + lack.Option + ": " + lack.Why,
+			Hint: "add " + lack.Option + " to args, before the image"})
+	}
 	if text := confine.Warning(s); text != "" {
 		level := problem
 		if s.Sandbox.BestEffort {

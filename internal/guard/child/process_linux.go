@@ -14,6 +14,7 @@ import (
 const (
 	Name     = "dynmcp-guard"
 	Fenced   = "-fenced"   // a fence: FenceSize bytes, the deadline
+	After    = "-after"    // the words of a command, to be read to their end
 	Landlock = "-landlock" // a ruleset for the command; it is complete when the filter is
 	Seccomp  = "-seccomp"  // a filter for the command, to be read to its end
 	Notify   = "-notify"   // a socket: a filter is read from it, and its notification file sent back
@@ -31,6 +32,7 @@ const (
 	OrderEnd        = 'E' // as if the parent were gone
 	OrderInstalling = 'I'
 	OrderInstalled  = 'D'
+	OrderReap       = 'R' // the parent runs what runs after the tree
 
 	EventStarted = "started" // pid
 	EventFailed  = "failed"  // errno
@@ -67,11 +69,13 @@ type guard struct {
 	sweep   <-chan time.Time // when to kill the rest; nil until the tree must end
 	pause   time.Duration    // between that sweep and the next
 	giveUp  time.Time        // when to give up on processes that cannot be killed
+	fenced  bool             // the fence has ended the tree
 
 	installing bool // the command must not be ended while it works
 	wait       installation
 
 	fence        fence
+	after        after
 	restrictions restrictions
 }
 
@@ -108,7 +112,11 @@ func serve(path string, args []string) int {
 	}
 	g.orders = receive()
 	g.fence.watch()
-	if !g.watch() {
+	gone := g.watch()
+	if g.orders == nil || g.fenced {
+		g.after.run()
+	}
+	if !gone {
 		return 1
 	}
 	return 0
@@ -127,6 +135,11 @@ func (g *guard) inherit(rest string) error {
 	}
 	if has(Fenced) {
 		if err := g.fence.open(fd - 1); err != nil {
+			return err
+		}
+	}
+	if has(After) {
+		if err := g.after.open(fd - 1); err != nil {
 			return err
 		}
 	}
@@ -165,8 +178,9 @@ func (g *guard) start(path string, args []string) error {
 	if err := setSubreaper(); err != nil {
 		return err
 	}
+	g.after.environment = split(environment, 0)[1:]
 	attr := &syscall.ProcAttr{
-		Env:   split(environment, 0)[1:],
+		Env:   g.after.environment,
 		Files: []uintptr{0, 1, 2},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	}
@@ -224,7 +238,7 @@ func (g *guard) watch() bool {
 		case order, ok := <-g.orders:
 			g.obey(order, ok)
 		case <-g.fence.passed:
-			g.fence.passed = nil
+			g.fence.passed, g.fenced = nil, true
 			tell(EventFenced, 0)
 			g.sweepIn(0)
 		case <-g.wait.look:
@@ -251,6 +265,8 @@ func (g *guard) obey(order byte, ok bool) {
 		g.end()
 	case order == OrderKill:
 		g.sweepIn(0)
+	case order == OrderReap:
+		g.after.words = nil
 	case order == OrderInstalling, order == OrderInstalled:
 		g.installing = order == OrderInstalling
 	case order == OrderTerminate && g.command != 0:
