@@ -73,6 +73,7 @@ func Hint(err error) string {
 	var remote *net.OpError // of crypto/tls, if the server sent an alert
 	var invalid x509.CertificateInvalidError
 	switch {
+	case err == nil:
 	case errors.As(err, new(x509.UnknownAuthorityError)):
 		return `if the server is yours, name the file of its authority's certificate as "ca" in "tls" of its entry`
 	case errors.As(err, new(x509.HostnameError)):
@@ -81,6 +82,8 @@ func Hint(err error) string {
 		return "its operator has to renew its certificate, if the clock of this machine is right; no key of the entry allows that"
 	case errors.As(err, &remote) && remote.Op == "remote error" && strings.Contains(remote.Err.Error(), "certificate"):
 		return `it does not accept the client's certificate, or the lack of one: name its files as "cert" and "key" in "tls" of the entry`
+	case errors.As(err, new(tls.RecordHeaderError)), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+		return "it does not speak TLS at this port: write http:// in its url, or another port"
 	case errors.As(err, new(*tls.CertificateVerificationError)):
 		return "its operator has to correct its certificate; no key of the entry allows that"
 	}

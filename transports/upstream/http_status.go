@@ -36,7 +36,7 @@ func (l *httpLink) statusFailure(resp *http.Response, x *exchange) error {
 	if mediaType(resp) == "text/html" {
 		says = "a page for browsers; check the url"
 	}
-	var cause error = &statusError{resp.StatusCode, "HTTP status " + resp.Status + ": " + says + l.ledTo(resp.Request)}
+	var cause error = &StatusError{resp.StatusCode, "HTTP status " + resp.Status + ": " + says + l.ledTo(resp.Request)}
 	code := resp.StatusCode
 	id, isID := transports.ParseID(m.ID)
 	switch {
@@ -93,19 +93,19 @@ func (l *httpLink) ledTo(req *http.Request) string {
 	return ""
 }
 
-// A statusError is the error status of an answer.
-type statusError struct {
-	code int
+// A StatusError is the error status of an answer.
+type StatusError struct {
+	Code int
 	text string
 }
 
-func (e *statusError) Error() string { return e.text }
+func (e *StatusError) Error() string { return e.text }
 
 // MayNeedSSE reports whether err, from Handshake, is that of a server with HTTP with SSE, which
 // refuses a POST to the address of its stream (MCP 2025-11-25, "Backwards Compatibility").
 func MayNeedSSE(err error) bool {
-	var status *statusError
-	return errors.As(err, &status) && slices.Contains([]int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed}, status.code)
+	var status *StatusError
+	return errors.As(err, &status) && slices.Contains([]int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed}, status.Code)
 }
 
 // outcomeOf returns the outcome of a call for a status. A server sends a status that rejects the

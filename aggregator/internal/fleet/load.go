@@ -47,9 +47,25 @@ func (f *Fleet) load(ctx context.Context, u *lazy.Upstream) (*upstream.Conn, err
 			return sse, nil
 		}
 		p.speaksSSE.Store(false)
-		f.Log.Debug("no SSE either", "upstream", u.Server.Name, "err", sseErr)
+		return nil, bothFailed(err, sseErr)
 	}
 	return conn, err
+}
+
+// bothFailed returns the error of a server that was tried with streamable HTTP and then with SSE: a login that
+// is missing, otherwise the first one with the cause of the second.
+func bothFailed(first, second error) error {
+	a, ok1 := errors.AsType[*transports.Failure](first)
+	b, ok2 := errors.AsType[*transports.Failure](second)
+	switch {
+	case !ok1 || !ok2:
+		return first
+	case b.Code == transports.CodeAuthRequired:
+		return second
+	}
+	both := *a
+	both.Cause = fmt.Errorf("%w; then, as a server with SSE: %w", a.Cause, b.Cause)
+	return &both
 }
 
 func (f *Fleet) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.Conn, error) {

@@ -313,7 +313,7 @@ func (d *doctor) checkAddresses(ctx context.Context) {
 		status, err := probe(ctx, &client, s.URL)
 		transport.CloseIdleConnections()
 		if err != nil {
-			d.add(finding{Check: aboutServers, Level: problem, Server: s.Name, Text: err.Error(), Hint: cmp.Or(certs.Hint(err), selfhost.CheckURLHint)})
+			d.add(finding{Check: aboutServers, Level: problem, Server: s.Name, Text: err.Error(), Hint: cmp.Or(certs.Hint(err), selfhost.URLHint(err))})
 			continue
 		}
 		d.add(finding{Check: aboutServers, Level: fine, Server: s.Name, Text: "answers with HTTP status " + status})

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
+	"syscall"
 	"time"
 
 	"al.essio.dev/pkg/shellescape"
@@ -14,6 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/upstream"
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
@@ -33,11 +36,28 @@ func withAdvice(s schema.Server, err error) error {
 		}
 		return hint.With(err, "run its command in a shell to see more:\n  %s", line)
 	}
-	return hint.With(err, CheckURLHint)
+	return hint.With(err, "%s", URLHint(err))
 }
 
-// CheckURLHint is the hint for a server that cannot be reached.
-const CheckURLHint = "check its url in the config, the network, and that the server is running"
+// URLHint returns what to do about a server that cannot be reached, by the cause.
+func URLHint(err error) string {
+	var status *upstream.StatusError
+	code := 0
+	if errors.As(err, &status) {
+		code = status.Code
+	}
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "nothing listens there: check that the server is running, and the port of its url in the config"
+	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed:
+		return "check the path of its url in the config: no MCP server is at this one, and many are at /mcp or /sse"
+	case code == http.StatusBadRequest && strings.Contains(err.Error(), "HTTPS"):
+		return "it speaks TLS at this port: write https:// in its url"
+	case code >= http.StatusInternalServerError:
+		return "the server or a proxy before it fails: its own log says more"
+	}
+	return "check its url in the config, the network, and that the server is running"
+}
 
 // An explanation is the reason why a server cannot be used, without its name.
 type explanation struct{ Text, Hint, Stderr string }

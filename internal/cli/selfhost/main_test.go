@@ -1,0 +1,9 @@
+package selfhost
+
+import (
+	"testing"
+
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+)
+
+func TestMain(m *testing.M) { mcptest.Main(m) }
