@@ -34,7 +34,12 @@ func (s Server) node() *syntax.Node {
 	}
 	n := structNode(reflect.ValueOf(s))
 	for _, t := range slices.SortedFunc(maps.Keys(s.Keys), func(a, b reflect.Type) int { return strings.Compare(a.String(), b.String()) }) {
-		n.Members = append(n.Members, structNode(reflect.ValueOf(s.Keys[t])).Members...)
+		own := structNode(reflect.ValueOf(s.Keys[t])).Members
+		before := slices.IndexFunc(n.Members, func(m syntax.Member) bool { return m.Key == "command" || m.Key == "url" })
+		if before < 0 {
+			before = len(n.Members)
+		}
+		n.Members = slices.Insert(n.Members, before, own...)
 	}
 	return n
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 )
 
@@ -23,6 +24,7 @@ func fixCompletion(root *cobra.Command) {
 	}
 	bash.RunE = func(cmd *cobra.Command, _ []string) error { return writeBashCompletion(cmd, root) }
 	completion := bash.Parent()
+	completion.GroupID = cli.Develop
 	const shells = "bash, zsh, fish, powershell"
 	completion.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {

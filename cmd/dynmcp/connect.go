@@ -18,6 +18,7 @@ import (
 // connectVerb serves one host from a run that others share.
 var connectVerb = cli.Verb{
 	Use:   "connect [--socket PATH]",
+	Group: cli.Develop,
 	Short: "Serve a host from a run that others share",
 	Long: `Serve a host on stdin and stdout from a run that it shares with the other hosts of the
 same user and the same config. It is started if needed, and ends by itself when

@@ -56,25 +56,43 @@ func TestHelpOfVerbs(t *testing.T) {
 	}
 }
 
-// allHelp returns the help of all verbs that help lists, by verb.
+// allHelp returns the help of all verbs, by verb.
 func allHelp(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	var walk func(verb ...string)
-	walk = func(verb ...string) {
-		text := helpOf(t, verb...)
-		all[strings.Join(verb, " ")] = text
-		_, list, _ := strings.Cut(text, "Available Commands:\n")
-		list, _, _ = strings.Cut(list, "\n\n")
-		for line := range strings.Lines(list) {
-			walk(append(slices.Clone(verb), strings.Fields(line)[0])...)
+	var walk func(cmd *cobra.Command, verb ...string)
+	walk = func(cmd *cobra.Command, verb ...string) {
+		all[strings.Join(verb, " ")] = helpOf(t, verb...)
+		for _, below := range cmd.Commands() {
+			walk(below, append(slices.Clone(verb), below.Name())...)
 		}
 	}
-	walk()
+	walk(rootCommand())
 	if len(all) < len(verbs) {
 		t.Errorf("%d verbs were found, of at least %d", len(all), len(verbs))
 	}
 	return all
+}
+
+// Help lists the verbs in groups, and no more than a reader takes in; the others work without being listed.
+func TestVerbsAreGrouped(t *testing.T) {
+	shown := 0
+	for _, verb := range rootCommand().Commands() {
+		if verb.Hidden {
+			continue
+		}
+		if shown++; verb.GroupID == "" {
+			t.Errorf("%s is in no group", verb.Name())
+		}
+	}
+	if shown > 36 {
+		t.Errorf("help lists %d verbs", shown)
+	}
+	for _, spelling := range []string{"list", "status", "warm", "logout", "outdated", "describe-servers", "answer", "inspect", "dev inspect"} {
+		if cmd, _, err := rootCommand().Find(strings.Fields(spelling)); err != nil || cmd.RunE == nil {
+			t.Errorf("dynmcp %s does not work: %v", spelling, err)
+		}
+	}
 }
 
 // All help fits 80 columns, and marks placeholders without angle brackets, which man pages

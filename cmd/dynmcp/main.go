@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -46,14 +47,7 @@ func rootCommand() *cobra.Command {
 	cmd.SilenceUsage = true
 	cmd.Version = cli.Version
 	cmd.SetVersionTemplate("dynmcp {{.Version}}\n")
-	for _, verb := range verbs {
-		cmd.AddCommand(verb.Command(ctx))
-	}
-	for _, m := range modules {
-		for _, verb := range m.Verbs {
-			cmd.AddCommand(verb.Command(ctx))
-		}
-	}
+	addVerbs(cmd)
 	if generator != nil {
 		cmd.AddCommand(generator(cmd))
 	}
@@ -66,6 +60,36 @@ func rootCommand() *cobra.Command {
 		plainFlagTexts(cmd)
 	}
 	return cmd
+}
+
+// addVerbs adds all verbs to the root. Help lists those of Develop below the verb dev, and they work without it.
+func addVerbs(root *cobra.Command) {
+	ctx := root.Context()
+	all := slices.Clone(verbs)
+	for _, m := range modules {
+		all = append(all, m.Verbs...)
+	}
+	dev := cli.Verb{
+		Use:   "dev",
+		Short: "List the verbs for servers' authors and operators",
+		Long:  "List the verbs for authors of servers, and for operators of a gateway.\nEach works without the word dev, too.",
+	}
+	for _, title := range []string{cli.SetUp, cli.Look, cli.Watch, cli.Guard, cli.Operate, cli.Develop} {
+		root.AddGroup(&cobra.Group{ID: title, Title: title + ":"})
+	}
+	for _, verb := range all {
+		if verb.Group == cli.Develop {
+			dev.Verbs = append(dev.Verbs, verb)
+			verb.Hidden = true
+		}
+		cmd := verb.Command(ctx)
+		cmd.GroupID = verb.Group
+		root.AddCommand(cmd)
+	}
+	root.SetHelpCommandGroupID(cli.Develop)
+	cmd := dev.Command(ctx)
+	cmd.GroupID = cli.Develop
+	root.AddCommand(cmd)
 }
 
 // report shows an error to a person: what is wrong, the last lines of a child that failed,

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dynmcp/dynmcp/internal/cli"
 )
 
 // moduleLine is a line of the table of modules.
@@ -87,17 +89,21 @@ func buildDynmcp(t *testing.T, flags ...string) (program string) {
 // checkVerbs checks that the help of a program lists the verbs of all modules but those without.
 func checkVerbs(t *testing.T, program string, without ...string) {
 	t.Helper()
-	out, err := exec.Command(program, "--help").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
 	left := " " + strings.Join(without, " ") + " "
 	for _, m := range modules {
 		gone := strings.Contains(left, " "+m.Name+" ")
 		for _, verb := range m.Verbs {
 			name, _, _ := strings.Cut(verb.Use, " ")
+			list := []string{"--help"}
+			if verb.Group == cli.Develop {
+				list = []string{"dev", "--help"}
+			}
+			out, err := exec.Command(program, list...).Output()
+			if err != nil {
+				t.Fatal(err)
+			}
 			listed := regexp.MustCompile(`(?m)^  ` + regexp.QuoteMeta(name) + ` `).Match(out)
-			if listed == gone {
+			if listed != (!gone && !verb.Hidden) {
 				t.Errorf("help lists %s of %s: %t", name, m.Name, listed)
 			}
 			if !gone {

@@ -145,21 +145,26 @@ var calling = map[string]func(w *walk){
 }
 
 // idle are the verbs that call no tool of a server.
-var idle = strings.Fields(`add answer approve cluster completion describe describe-servers diff doctor find help import init inspect install log login logout ls outdated
+var idle = strings.Fields(`add answer approve cluster completion describe dev describe-servers diff doctor find help import init inspect install log login logout ls outdated
 	policy prompt ps read remove replay restart schema search secret set start stats stop test tokens update use version warm webhook`)
 
 func (w *walk) verbs() {
-	_, list, _ := strings.Cut(runVerb(w.t, nil, 0, "--help"), "Available Commands:\n")
-	list, _, _ = strings.Cut(list, "\n\n")
+	list, _, _ := strings.Cut(runVerb(w.t, nil, 0, "--help"), "\nFlags:\n")
+	more, _, _ := strings.Cut(runVerb(w.t, nil, 0, "dev", "--help"), "\nFlags:\n")
 	known := map[string]bool{}
 	for _, verb := range idle {
 		known[verb] = true
 	}
-	for line := range strings.Lines(list) {
-		verb := strings.Fields(line)[0]
+	seen := 0
+	for _, m := range regexp.MustCompile(`(?m)^  ([a-z-]+) +[A-Z]`).FindAllStringSubmatch(list+more, -1) {
+		verb := m[1]
+		seen++
 		if calling[verb] == nil && !known[verb] {
 			w.t.Errorf("the verb %s is in no table", verb)
 		}
+	}
+	if seen < 40 {
+		w.t.Errorf("help lists %d verbs", seen)
 	}
 	for _, call := range calling {
 		call(w)

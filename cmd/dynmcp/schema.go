@@ -9,6 +9,7 @@ import (
 
 var schemaVerb = cli.Verb{
 	Use:   "schema",
+	Group: cli.Develop,
 	Short: "Print the JSON Schema of the config file",
 	Long: `Print the JSON Schema (draft 2020-12) of the config file, with which editors
 complete and check it. dynmcp init --offline writes it beside the config.`,

@@ -12,6 +12,7 @@ import (
 
 var versionVerb = cli.Verb{
 	Use:   "version [flags]",
+	Group: cli.Develop,
 	Short: "Show the version and build information",
 	Long:  "Show the version of dynmcp, its commit and date, and what it was built with.",
 	Example: `  dynmcp version

@@ -8,10 +8,22 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// Groups of verbs. Those of Develop are listed by the verb dev.
+const (
+	SetUp   = "Set up"
+	Look    = "Look"
+	Watch   = "Watch"
+	Guard   = "Guard"
+	Operate = "Run"
+	Develop = "Develop"
+)
+
 // A Verb declares a command by its help and its constructor. A declaration has no state.
 type Verb struct {
 	Use, Short, Long, Example string
 
+	Group    string // of the verbs in the help of the program; "" below another verb
+	Hidden   bool   // it works, but help has another spelling for it
 	Aliases  []string
 	Args     cobra.PositionalArgs // nil for a verb without arguments
 	Words    []string             // completions of arguments
@@ -29,7 +41,7 @@ type Run func(cmd *cobra.Command, args []string) error
 // Command makes the command of a verb, with the context that New and Run get.
 func (v Verb) Command(ctx context.Context) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: v.Use, Short: v.Short, Long: v.Long, Example: v.Example, Aliases: v.Aliases,
+		Use: v.Use, Short: v.Short, Long: v.Long, Example: v.Example, Aliases: v.Aliases, Hidden: v.Hidden,
 		Args: v.Args, ValidArgs: v.Words, ValidArgsFunction: v.Complete,
 	}
 	cmd.SetContext(ctx)

@@ -22,6 +22,7 @@ import (
 // statsVerb shows the statistics of recorded calls.
 var statsVerb = cli.Verb{
 	Use:   "stats [flags]",
+	Group: cli.Watch,
 	Short: "Summarize recorded calls",
 	Long: `Summarize recorded calls, with "activity" in the config, by tool: how many,
 how many failed, how long they took, the tokens of arguments and results (estimated),

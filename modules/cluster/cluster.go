@@ -32,6 +32,7 @@ import (
 // verb shows the replicas of a cluster.
 var verb = cli.Verb{
 	Use:   "cluster",
+	Group: cli.Develop,
 	Short: "Show the replicas of a cluster and their shared state",
 	Long: `Show the replicas that serve together with dynmcp serve --cluster: what each has to
 do, and which of them runs the servers that run once.

@@ -22,6 +22,7 @@ import (
 // Diff shows tools that differ from the approved ones.
 var Diff = cli.Verb{
 	Use:   "diff [flags] [server[/tool]]",
+	Group: cli.Guard,
 	Short: "Show tools that differ from what was approved",
 	Long: `Compare what servers listed when they were last started with dynmcp.lock: what has
 changed in which definition, which tools are new, which are gone. Without a name that is
@@ -40,6 +41,7 @@ The exit status is 1 if something differs.`,
 // Approve approves the current tools.
 var Approve = cli.Verb{
 	Use:   "approve [flags] [server[/tool]]",
+	Group: cli.Guard,
 	Short: "Approve the current tools",
 	Long: `Show what differs from dynmcp.lock, as diff does, ask for each tool, and write what is
 approved into the lock. Without a name that is all servers with pins. A run of dynmcp that

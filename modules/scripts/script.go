@@ -26,6 +26,7 @@ import (
 // Run runs a script.
 var Run = cli.Verb{
 	Use:   "run [flags] FILE.js|- [args…] [-- command args…]",
+	Group: cli.Operate,
 	Short: "Run a script that calls tools",
 	Long: `Run a script in JavaScript that calls tools, as a model does by run_script; see
 docs/scripts.md. The script has the words behind its file as args, and - reads it

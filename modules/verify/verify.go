@@ -29,6 +29,7 @@ import (
 // verb compares servers with themselves behind dynmcp.
 var verb = cli.Verb{
 	Use:   "verify [flags] [SERVER…] [-- command args…]",
+	Group: cli.Develop,
 	Short: "Check that servers behave the same through dynmcp",
 	Long: `Start each server directly and behind dynmcp, ask both the same, and compare the
 answers byte for byte: the handshake, the lists, resources, prompts, tools that only

@@ -18,6 +18,7 @@ import (
 // verb has the subcommand test.
 var verb = cli.Verb{
 	Use:   "webhook",
+	Group: cli.Develop,
 	Short: "Try the webhooks of the config",
 	Long: `Webhooks are addresses of the config that are told of calls that failed, were
 denied or slow, and of tools that changed. See docs/webhooks.md.`,

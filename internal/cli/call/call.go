@@ -29,6 +29,7 @@ type callFlags struct{ raw, indented bool }
 // Call calls a tool.
 var Call = cli.Verb{
 	Use:   "call [flags] SERVER/TOOL [key=value… | -] [-- command args…]",
+	Group: cli.Look,
 	Short: "Call a tool and print its result",
 	Long: `Call a tool as a host would and print its result. Only the tool's own server is
 started, and it is stopped again afterwards.

@@ -17,6 +17,7 @@ import (
 // Describe shows the definition of a tool.
 var Describe = cli.Verb{
 	Use:   "describe [flags] SERVER/TOOL [-- command args…]",
+	Group: cli.Look,
 	Short: "Show the definition of a tool",
 	Long: `Show the definition of a tool as the model gets it from discover_tool:
 description, schemas and annotations, with the changes that the config makes to

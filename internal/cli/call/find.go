@@ -19,6 +19,7 @@ import (
 // Find searches tools.
 var Find = cli.Verb{
 	Use:   "find [flags] WORDS… [-- command args…]",
+	Group: cli.Look,
 	Short: "Search the tools of all servers",
 	Long: `Search the tools of all servers, as the model does with discover_tool. The best
 matches come first; tools of several servers that have one name stay together

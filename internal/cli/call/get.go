@@ -64,6 +64,7 @@ func (g *getter) run(ctx context.Context, t *selfhost.Target, args []string, onl
 // Prompt gets a prompt.
 var Prompt = cli.Verb{
 	Use:   "prompt [flags] [name [key=value…]] [-- command args…]",
+	Group: cli.Look,
 	Short: "Get a prompt, or list them",
 	Long: `Get a prompt as a host would and print its messages. Without a name, list the
 prompts and their arguments; those that a prompt needs are marked with *.
@@ -117,6 +118,7 @@ func printPrompt(out *terminal.Writer, result json.RawMessage) error {
 // Read reads a resource.
 var Read = cli.Verb{
 	Use:   "read [flags] [uri] [-- command args…]",
+	Group: cli.Look,
 	Short: "Read a resource, or list them",
 	Long: `Read a resource as a host would and print its text; other data is only described.
 Without a URI, list the resources and the templates of their URIs.

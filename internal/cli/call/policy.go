@@ -23,6 +23,7 @@ import (
 // Policy shows the effect of the policy on a call.
 var Policy = cli.Verb{
 	Use:   "policy",
+	Group: cli.Guard,
 	Short: "Explain a policy decision",
 	Long: `The policy of a config says which calls of tools are made, which a person is asked
 about, and which are refused. Without a subcommand, its rules are listed with the known

@@ -25,6 +25,7 @@ import (
 // Verb shows what a server may access, or learns it.
 var Verb = cli.Verb{
 	Use:   "sandbox [flags] SERVER",
+	Group: cli.Guard,
 	Short: "Show a server's permissions",
 	Long: `Show a server's permissions: the files that it may read and change, and what it may
 connect to. Nothing is started. A server without "sandbox" in its entry may do what you

@@ -20,6 +20,7 @@ import (
 // Tokens counts what a model reads of the tools.
 var Tokens = cli.Verb{
 	Use:   "tokens [flags] [-- command args…]",
+	Group: cli.Look,
 	Short: "Compare tokens of tool definitions with and without dynmcp",
 	Long: `Count the tokens that a model reads of the tools: at the start of every session,
 directly (each server in the host's own config) and through dynmcp, and what the

@@ -24,8 +24,9 @@ import (
 
 // Verb judges the descriptions of servers.
 var Verb = cli.Verb{
-	Use:   "describe-servers [flags]",
-	Short: "Check server descriptions and suggest better ones",
+	Use:    "describe-servers [flags]",
+	Hidden: true,
+	Short:  "Check server descriptions and suggest better ones",
 	Long: `Show what a model reads of each server, for how many of its tools a search over
 the descriptions has it among the first three, and a description made of what
 its tools are about. Nothing is started: what counts is what is stored.`,
@@ -36,11 +37,12 @@ its tools are about. Nothing is started: what counts is what is stored.`,
 	New: func(cmd *cobra.Command) cli.Run {
 		on := selfhost.Target{Flags: conf.Flags{AsWritten: true}}
 		asJSON := cmd.Flags().Bool("json", false, "print a JSON array")
-		return on.Run(cmd, func(ctx context.Context, _ []string) error { return describeServers(ctx, &on, *asJSON) })
+		return on.Run(cmd, func(ctx context.Context, _ []string) error { return Servers(ctx, &on, *asJSON) })
 	},
 }
 
-func describeServers(ctx context.Context, t *selfhost.Target, asJSON bool) error {
+// Servers writes what the verb describe-servers does.
+func Servers(ctx context.Context, t *selfhost.Target, asJSON bool) error {
 	conf.SayIfEmpty(t.ErrOut, t.Cfg)
 	h, err := selfhost.Start(ctx, selfhost.OnlyServers(t.Cfg, conf.Names(conf.Enabled(t.Cfg))...), t.Log)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/costs"
+	"github.com/dynmcp/dynmcp/internal/cli/described"
 	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/internal/display"
@@ -22,6 +23,7 @@ import (
 // Verb diagnoses a config and its servers.
 var Verb = cli.Verb{
 	Use:   "doctor [flags] [-- command args…]",
+	Group: cli.Look,
 	Short: "Diagnose problems",
 	Long: `Look at the config and at what it needs: variables, commands, Node.js, packages,
 addresses, and what is kept of servers. Then start every server, and compare what a model reads of their tools
@@ -40,10 +42,17 @@ problems; warnings and notes do not count.`,
 		d := doctor{Target: &on}
 		on.Add(cmd)
 		asJSON := cmd.Flags().Bool("json", false, "print the findings as JSON")
+		descriptions := cmd.Flags().Bool("descriptions", false, "only check the descriptions of servers, and suggest better ones")
 		noStart := cmd.Flags().Bool("no-start", false, "start no server; of addresses, check only that something answers")
 		cli.AddTimeout(cmd, &d.timeout, "a server", "default: its load_timeout")
 		return cli.Interruptible(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-			on.AsWritten = *noStart
+			on.AsWritten = *noStart || *descriptions
+			if *descriptions {
+				if _, err := on.Load(ctx, cmd, args); err != nil {
+					return err
+				}
+				return described.Servers(ctx, &on, *asJSON)
+			}
 			d.checkCrashes()
 			// A config that cannot be loaded is a finding like any other.
 			if _, err := on.Load(ctx, cmd, args); err != nil {

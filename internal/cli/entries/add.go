@@ -41,6 +41,7 @@ type addFlags struct {
 // Add adds a server to a config.
 var Add = cli.Verb{
 	Use:   "add NAME [flags] [-- command args…]",
+	Group: cli.SetUp,
 	Short: "Add a server to the config file",
 	Long: `Add a server to the config file: a program with its arguments, or an address. Comments,
 layout and all other entries of the file stay as they are, and the old file is kept with

@@ -28,6 +28,7 @@ type initFlags struct {
 // Init writes a config without servers.
 var Init = cli.Verb{
 	Use:   "init",
+	Group: cli.SetUp,
 	Short: "Write a config file without servers",
 	Long: `Write a config file without servers. It names the JSON Schema with which editors
 complete and check it: that of the release in the repository or, where this dynmcp is

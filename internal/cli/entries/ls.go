@@ -28,6 +28,7 @@ const endpointWidth = 48
 // List lists the servers of a config.
 var List = cli.Verb{
 	Use:   "ls [flags]",
+	Group: cli.Look, Aliases: []string{"list", "status"},
 	Short: "List the servers of the config",
 	Long: `List the servers of the config in the order of the file. Nothing is started or
 connected to. Secrets and values of variables are not shown. STATE is that of the last

@@ -19,6 +19,7 @@ import (
 // Remove removes servers from a config.
 var Remove = cli.Verb{
 	Use:     "remove NAME…",
+	Group:   cli.SetUp,
 	Aliases: []string{"rm"},
 	Short:   "Remove servers from the config file",
 	Long: `Remove servers from the config file, with the comments that belong to them.

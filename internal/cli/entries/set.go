@@ -28,6 +28,7 @@ type change struct {
 // Set changes a server of a config.
 var Set = cli.Verb{
 	Use:   "set [flags] NAME",
+	Group: cli.SetUp,
 	Short: "Enable, disable or describe a server of the config file",
 	Long: `Change a server in the config file that has it. The change is shown as a diff.
 Comments, layout and all other entries of the file stay as they are, and the old

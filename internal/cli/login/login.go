@@ -30,6 +30,7 @@ const loginTimeout = 5 * time.Minute
 // Login logs in to a server.
 var Login = cli.Verb{
 	Use:   "login NAME [flags]",
+	Group: cli.Guard,
 	Short: "Log in to a remote server with OAuth",
 	Long: `Log in to a server of the config that asks for it, in the browser. The login is
 kept for every dynmcp of yours, running ones too, and renewed before it expires.
@@ -46,12 +47,16 @@ machine ends at a page that does not load: paste the address of that page. With
 		from.Add(cmd)
 		cluster := module.ClusterOf(cmd.Context())
 		cluster.AddFlags(cmd, false)
+		forget := cmd.Flags().Bool("forget", false, "remove the stored login, and revoke its tokens where that is possible")
 		noBrowser := cmd.Flags().Bool("no-browser", false, "print the address of the login page instead of opening it")
 		scopes := cmd.Flags().StringSlice("scope", nil, "a `scope` to ask for besides those that the server names; may be repeated")
 		timeout := cmd.Flags().Duration("timeout", loginTimeout, "how long to wait for the login; 0 is for ever")
 		cmd.ValidArgsFunction = conf.CompleteServers(&from, "")
 		return cli.Interruptible(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			from.Only = args
+			if *forget {
+				return forgetLogin(ctx, cmd, &from, cluster)
+			}
 			server, err := loginServer(ctx, &from, args[0])
 			if err != nil {
 				return err
@@ -70,8 +75,9 @@ machine ends at a page that does not load: paste the address of that page. With
 
 // Logout deletes a login.
 var Logout = cli.Verb{
-	Use:   "logout NAME",
-	Short: "Remove a stored login",
+	Use:    "logout NAME",
+	Hidden: true,
+	Short:  "Remove a stored login",
 	Long: `Forget the login at a server of the config. Its tokens are revoked where the
 server's authorization server offers that.`,
 	Example: `  dynmcp logout linear`,
@@ -84,17 +90,22 @@ server's authorization server offers that.`,
 		cmd.ValidArgsFunction = conf.CompleteServers(&from, "")
 		return cli.Interruptible(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			from.Only = args
-			cfg, err := from.Load(ctx)
-			if err != nil {
-				return err
-			}
-			server, err := conf.Usable(cfg, args[0])
-			if err != nil {
-				return err
-			}
-			return withLogins(ctx, cluster, func(store *oauth.LoginStore) error { return logout(ctx, cli.Stdout(cmd), store, server) })
+			return forgetLogin(ctx, cmd, &from, cluster)
 		})
 	},
+}
+
+// forgetLogin removes the login at the server that from selects.
+func forgetLogin(ctx context.Context, cmd *cobra.Command, from *conf.Flags, cluster module.Cluster) error {
+	cfg, err := from.Load(ctx)
+	if err != nil {
+		return err
+	}
+	server, err := conf.Usable(cfg, from.Only[0])
+	if err != nil {
+		return err
+	}
+	return withLogins(ctx, cluster, func(store *oauth.LoginStore) error { return logout(ctx, cli.Stdout(cmd), store, server) })
 }
 
 var oneServer = cli.One("no server name given", "NAME; dynmcp ls lists the servers")

@@ -22,6 +22,7 @@ import (
 // List lists the runs of the user.
 var List = cli.Verb{
 	Use:   "ps [flags]",
+	Group: cli.Watch,
 	Short: "List the runs of dynmcp and their servers",
 	Long: `List the runs of dynmcp that you have, for each its hosts and the state of its servers.
 Nothing is started.`,
@@ -71,8 +72,9 @@ func write(out *terminal.Writer, all []Found) {
 
 // Answer answers a question of a run.
 var Answer = cli.Verb{
-	Use:   "answer ID once|session|no",
-	Short: "Allow or refuse a pending call",
+	Use:    "answer ID once|session|no",
+	Hidden: true,
+	Short:  "Allow or refuse a pending call",
 	Long: `Answer a call that the policy of a config has a person asked about, in the place of the
 host that was asked: allow it once, allow its tool for the session of the host, or
 refuse it. dynmcp ps shows what is asked.`,
@@ -114,6 +116,7 @@ process, which then ends.`)
 // Use changes the profile of a run.
 var Use = cli.Verb{
 	Use:   "use [flags] PROFILE",
+	Group: cli.Operate,
 	Short: "Switch a run to another profile",
 	Long: `Have a run serve the servers of another profile of its config, until it ends or is told
 another; "all" is every server. All hosts of the run see the change. What is in both
@@ -156,7 +159,7 @@ func say(cmd *cobra.Command, err error, format string, args ...any) error {
 
 func controlVerb(act, short, done, long string) cli.Verb {
 	return cli.Verb{
-		Use: act + " [flags] SERVER", Short: short,
+		Use: act + " [flags] SERVER", Group: cli.Operate, Short: short,
 		Long:    long + "\n\nIf several runs have a server of that name, --run says which one is meant.",
 		Example: "  dynmcp " + act + " files\n  dynmcp " + act + " files --run 4711",
 		Args:    cli.One("no server name given", "SERVER; dynmcp ps lists the servers of runs"), Complete: cobra.NoFileCompletions,

@@ -28,6 +28,7 @@ import (
 // Verb keeps secrets in the keyring.
 var Verb = cli.Verb{
 	Use:   "secret",
+	Group: cli.Guard,
 	Short: "Manage secrets in the system's keyring",
 	Long: `Manage secrets in the system's keyring. ${keyring:NAME} in a config is the
 value of the secret NAME.`,

@@ -45,6 +45,7 @@ type serveFlags struct {
 // Verb serves many hosts from one run.
 var Verb = cli.Verb{
 	Use:   "serve [--http ADDRESS] [--socket PATH]",
+	Group: cli.Operate,
 	Short: "Serve many hosts from one run",
 	Long: `Serve many hosts from one run: every server of the config is started once, however
 many hosts use it.

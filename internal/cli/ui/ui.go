@@ -31,6 +31,7 @@ import (
 // Verb serves the page.
 var Verb = cli.Verb{
 	Use:   "ui [flags]",
+	Group: cli.Watch,
 	Short: "Open a page that shows and controls all runs",
 	Long: `Serve a page on this machine, and open it in the browser: the servers of all your runs of
 dynmcp and of the config, their tools, calls, what waits for a decision, and what the

@@ -32,6 +32,7 @@ import (
 // Test starts servers and lists their content.
 var Test = cli.Verb{
 	Use:   "test [flags] [name] [-- command args…]",
+	Group: cli.Look,
 	Short: "Start servers and list what they have",
 	Long: `Start a server as a host would, list what it has, and stop it again. Without a
 name, all servers of the config are tested at the same time, and each result is

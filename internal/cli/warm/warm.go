@@ -22,8 +22,9 @@ import (
 
 // Warm lists servers and stores the listings.
 var Warm = cli.Verb{
-	Use:   "warm [flags] [name…]",
-	Short: "Refresh the stored tool listings",
+	Use:    "warm [flags] [name…]",
+	Hidden: true,
+	Short:  "Refresh the stored tool listings",
 	Long: `Start servers, keep what they list, and stop them again, so that their tools are
 found and shown from then on without starting them. Without a name that is all
 servers of the config, several at a time; each result is printed as it comes.

@@ -29,6 +29,7 @@ import (
 // Verb imports the servers of hosts.
 var Verb = cli.Verb{
 	Use:   "import [HOST…]",
+	Group: cli.SetUp,
 	Short: "Import servers from your hosts",
 	Long: `Read the MCP servers from the configs of hosts and show what dynmcp's config
 would become; --write writes it. The hosts' own files are not changed. Hosts are

@@ -29,6 +29,7 @@ import (
 // Verb adds dynmcp to a host.
 var Verb = cli.Verb{
 	Use:   "install HOST",
+	Group: cli.SetUp,
 	Short: "Add dynmcp to a host's config",
 	Long: `Add dynmcp to a host's config:
 ` + hosts.TwoLines(hosts.Installable()) + `.

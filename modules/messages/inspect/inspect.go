@@ -26,6 +26,7 @@ import (
 // Verb shows messages.
 var Verb = cli.Verb{
 	Use:   "inspect [flags] [FILE]",
+	Group: cli.Develop,
 	Short: "Watch the messages of a run",
 	Long: `Show each message that passes a run of dynmcp, from now on: those of its hosts, and those
 of its servers. An arrow to the right is a message that dynmcp sends, one to the left a

@@ -18,6 +18,7 @@ import (
 // Verb serves one host, and records the messages.
 var Verb = cli.Verb{
 	Use:   "record -o FILE [flags] [-- command args…]",
+	Group: cli.Develop,
 	Short: "Serve a host and record each message",
 	Long: `Serve an MCP host on stdin and stdout as dynmcp without a verb does, and write each message
 of the host and of the servers to a file, with its time and direction. Secrets of the

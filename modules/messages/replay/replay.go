@@ -24,6 +24,7 @@ import (
 // Verb stands in for a recorded server.
 var Verb = cli.Verb{
 	Use:   "replay [flags] FILE",
+	Group: cli.Develop,
 	Short: "Replay a recorded server",
 	Long: `Serve MCP on stdin and stdout as a server did that dynmcp record has recorded. A request
 is answered if one of the same method and params was: with the same bytes, but for ids

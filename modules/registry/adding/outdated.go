@@ -26,8 +26,9 @@ import (
 
 // Outdated lists the servers with newer versions.
 var Outdated = cli.Verb{
-	Use:   "outdated [flags]",
-	Short: "List servers with newer versions",
+	Use:    "outdated [flags]",
+	Hidden: true,
+	Short:  "List servers with newer versions",
 	Long: `List the servers of the config whose version is pinned, and of which there is a newer
 one: those that dynmcp add made of a registry, and commands with a version of a package of
 npm or PyPI, or with a tag of a container's image. The registry is asked, or npm and pip
@@ -47,19 +48,24 @@ be asked for.`,
 			if err != nil {
 				return err
 			}
-			out := cli.Stdout(cmd)
-			all, silent := Newer(ctx, cli.Stderr(cmd), address, conf.Enabled(cfg))
-			if asJSON {
-				return cmp.Or(terminal.WriteJSON(out, all), silent)
-			}
-			if len(all) == 0 {
-				WriteNone(out, silent)
-			} else {
-				writeOutdated(out, all)
-			}
-			return cmp.Or(out.Err, silent)
+			return WriteNewer(ctx, cmd, address, conf.Enabled(cfg), asJSON)
 		})
 	},
+}
+
+// WriteNewer lists newer versions of servers, as the verb outdated does.
+func WriteNewer(ctx context.Context, cmd *cobra.Command, address string, servers []schema.Server, asJSON bool) error {
+	out := cli.Stdout(cmd)
+	all, silent := Newer(ctx, cli.Stderr(cmd), address, servers)
+	if asJSON {
+		return cmp.Or(terminal.WriteJSON(out, all), silent)
+	}
+	if len(all) == 0 {
+		WriteNone(out, silent)
+	} else {
+		writeOutdated(out, all)
+	}
+	return cmp.Or(out.Err, silent)
 }
 
 // An Upgrade is a newer version of a server's package.

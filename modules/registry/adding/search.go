@@ -28,6 +28,7 @@ import (
 // Search searches registries.
 var Search = cli.Verb{
 	Use:   "search WORDS…",
+	Group: cli.SetUp,
 	Short: "Search server registries",
 	Long: `Search server registries that have all words in their name or description, or else
 the most of them. The official registry compares words with names alone. For each server

@@ -25,9 +25,10 @@ import (
 // Update replaces the versions of servers by newer ones.
 var Update = cli.Verb{
 	Use:   "update [flags] [server]",
+	Group: cli.SetUp,
 	Short: "Update pinned versions of servers",
 	Long: `Replace the pinned version of a server by the newest, or those of all servers that
-dynmcp outdated lists. The newest version is started, and it is shown which of its tools are
+dynmcp update --check lists. The newest version is started, and it is shown which of its tools are
 new, gone or changed, before anything is written: then you are asked, unless --yes is given.
 The old file is kept with the suffix .bak.`,
 	Example: `  dynmcp update
@@ -36,6 +37,8 @@ The old file is kept with the suffix .bak.`,
 	New: func(cmd *cobra.Command) cli.Run {
 		u := updater{on: &selfhost.Target{}}
 		cmd.Flags().BoolVarP(&u.yes, "yes", "y", false, "write newer versions without asking")
+		cmd.Flags().BoolVar(&u.check, "check", false, "list the servers with newer versions, and change nothing")
+		cmd.Flags().BoolVar(&u.asJSON, "json", false, "with --check, print a JSON array")
 		adding.AddRegistryFlag(cmd, &u.registry)
 		cmd.ValidArgsFunction = conf.CompleteServers(&u.on.Flags, "")
 		u.on.Add(cmd)
@@ -53,6 +56,8 @@ type updater struct {
 	on       *selfhost.Target
 	registry string
 	yes      bool
+	check    bool
+	asJSON   bool
 }
 
 func (u *updater) run(cmd *cobra.Command, names []string) error {
@@ -63,6 +68,14 @@ func (u *updater) run(cmd *cobra.Command, names []string) error {
 			return err
 		}
 		servers = []schema.Server{s}
+	}
+	if u.check {
+		return cli.Interruptibly(cmd, func(ctx context.Context) error {
+			return adding.WriteNewer(ctx, cmd, u.registry, servers, u.asJSON)
+		})
+	}
+	if u.asJSON {
+		return errors.New("--json goes with --check")
 	}
 	var all []adding.Upgrade
 	var silent error
