@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
-	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 	"github.com/dynmcp/dynmcp/schema/reference"
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
@@ -181,44 +179,10 @@ func Written(name string, data []byte) ([]Server, error) {
 		return nil, err
 	}
 	r.root = root
-	hostReader{&r.report, serverFields}.document(root, documentFields)
+	convertHost(r, name, root, documentFields)
 	markReferences(root)
 	doc := r.decodeDocument(root)
 	return doc.serversInOrder(r), nil
-}
-
-var notRead = lazyregexp.New(`^this( key of the host)? is not read$`)
-
-// HostEntry reads an entry as hosts write it. With bare, $NAME is a reference. It calls note
-// for each key that is ignored or means something else than in the host. With an error it
-// also returns the part that could be read.
-func HostEntry(key string, data []byte, bare bool, note func(string)) (Server, error) {
-	r := &reading{report: report{src: &syntax.Source{Name: "entry.json", Data: data}}, template: Single("", nil).Defaults}
-	n, err := r.src.Parse()
-	if err != nil {
-		return Server{}, err
-	}
-	host := hostReader{&r.report, serverFields}
-	n = host.entry("", n)
-	host.hostReferences("", "", n, bare)
-	markReferences(n)
-	s := r.server("", syntax.Member{Key: key, Value: n}).WithoutDefaults()
-	if s.TransportOpen {
-		s.Transport = ""
-	}
-	if s.Auth != nil {
-		var usual Auth
-		setDefaults(reflect.ValueOf(&usual).Elem())
-		clearEqual(reflect.ValueOf(s.Auth).Elem(), reflect.ValueOf(usual))
-	}
-	for _, w := range r.warnings {
-		if text := w.Err.Error(); !strings.HasPrefix(text, "this is read as") {
-			text = notRead().ReplaceAllString(text, "this is not taken over")
-			text = strings.Replace(text, "this ", "its "+w.Path+" ", 1)
-			note(text + strings.TrimSuffix(": "+w.Hint, ": "))
-		}
-	}
-	return s, r.err()
 }
 
 // WithoutDefaults returns a server without the values that equal the defaults of the keys: in

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -38,8 +39,8 @@ func (r *reading) interpolate(root *syntax.Node, variables map[string]string) {
 		case slices.Contains(ServerLists, m.Key) && m.Value.Kind == syntax.Object:
 			for _, entry := range m.Value.Members {
 				e.used = e.found != nil && !isDisabled(entry.Value)
-				if path := syntax.Below(m.Key, entry.Key); r.files.opts.Strict && !r.needless[path] {
-					e.below(path, entry.Value)
+				if path := syntax.Below(syntax.Below("", m.Name()), entry.Key); r.files.opts.Strict && !r.needless[path] {
+					e.server(path, entry.Value)
 				} else {
 					e.entry(path, entry.Value)
 				}
@@ -88,7 +89,7 @@ func (e *expander) entry(path string, n *syntax.Node) {
 	outside := e.missing
 	var failed []reference.Secret
 	e.missing, e.failed = MissingVariablesError{}, &failed
-	e.below(path, n)
+	e.server(path, n)
 	off := &Off{Missing: e.missing.Names}
 	var hints []string
 	if len(off.Missing) > 0 {
@@ -113,12 +114,35 @@ func (e *expander) entry(path string, n *syntax.Node) {
 	e.missing, e.failed = outside, nil
 }
 
+// server expands an entry: its own env comes first, so that its other texts can refer to what that sets.
+func (e *expander) server(path string, n *syntax.Node) {
+	outside := e.variables
+	defer func() { e.variables = outside }()
+	if env, ok := n.Member("env"); ok && env.Value.Kind == syntax.Object {
+		e.below(syntax.Below(path, env.Name()), env.Value)
+		e.variables = maps.Clone(outside)
+		for _, m := range env.Value.Members {
+			if m.Value.Kind == syntax.Text && !m.Value.Unresolved {
+				e.variables[m.Key] = m.Value.Scalar
+			}
+		}
+	}
+	for _, m := range n.Members {
+		if m.Key != "env" || m.Value.Kind != syntax.Object {
+			e.below(syntax.Below(path, m.Name()), m.Value)
+		}
+	}
+	if n.Kind != syntax.Object {
+		e.below(path, n)
+	}
+}
+
 func (e *expander) below(path string, n *syntax.Node) {
 	switch n.Kind {
 	case syntax.Text:
 		x := reference.Expand(n.Scalar, e.variables, e.found)
 		n.Expanded = x.Expanded
-		n.Unresolved = len(x.Missing) > 0 || x.Nested != "" || len(x.Failed) > 0 || x.Unasked
+		n.Unresolved = n.Unresolved || len(x.Missing) > 0 || x.Nested != "" || len(x.Failed) > 0 || x.Unasked
 		if !n.Unresolved {
 			n.Scalar = x.Text
 		}

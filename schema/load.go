@@ -119,7 +119,7 @@ func (r *reading) read(name string, data []byte) error {
 	}
 	r.root = root
 	r.duplicates("", root)
-	hostReader{&r.report, entryKeys(r)}.document(root, withSections(r.known))
+	convertHost(r, name, root, withSections(r.known))
 	if err := r.resolve(root); err != nil {
 		return err
 	}

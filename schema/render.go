@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dynmcp/dynmcp/schema/hostfile"
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
@@ -130,7 +131,7 @@ func mapNode(v reflect.Value) *syntax.Node {
 
 func textNode(s string) *syntax.Node { return &syntax.Node{Kind: syntax.Text, Scalar: s} }
 
-// toHost converts an entry to the keys of hosts, the reverse of hostReader.entry.
+// toHost converts an entry to the keys of hosts, the reverse of hostfile.
 func toHost(n *syntax.Node) *syntax.Node {
 	out := *n
 	out.Members = slices.Clone(n.Members)
@@ -140,7 +141,7 @@ func toHost(n *syntax.Node) *syntax.Node {
 		}
 		out.Members[i].Key = "type"
 		if m.Value.Scalar == StreamableHTTP {
-			out.Members[i].Value = textNode(HTTPAliases[0])
+			out.Members[i].Value = textNode(hostfile.HTTP)
 		}
 	}
 	return &out

@@ -24,7 +24,7 @@ func (r *reading) findSecrets(root *syntax.Node) map[string]reference.Secret {
 	for _, m := range root.Members {
 		whole := m.Key == "gateway" || refersToVariables(r.known, m.Key) // of the run, and no server
 		if (whole || slices.Contains(interpolated, m.Key)) && !(whole && r.files.opts.Only != nil) {
-			addReferences(found, r.needless, m.Key, m.Value)
+			addReferences(found, r.needless, syntax.Below("", m.Name()), m.Value, slices.Contains(ServerLists, m.Key))
 		}
 	}
 	var mu sync.Mutex
@@ -44,8 +44,8 @@ func (r *reading) findSecrets(root *syntax.Node) map[string]reference.Secret {
 }
 
 // addReferences adds the references to secrets in n and below it, except in disabled servers and
-// unselected parts.
-func addReferences(found map[string]reference.Secret, needless map[string]bool, path string, n *syntax.Node) {
+// unselected parts. servers is set if n holds servers by name.
+func addReferences(found map[string]reference.Secret, needless map[string]bool, path string, n *syntax.Node, servers bool) {
 	if n.Kind == syntax.Text {
 		for rest := n.Scalar; rest != ""; {
 			var one string
@@ -55,12 +55,12 @@ func addReferences(found map[string]reference.Secret, needless map[string]bool, 
 		}
 	}
 	for i, item := range n.Items {
-		addReferences(found, needless, syntax.Item(path, i), item)
+		addReferences(found, needless, syntax.Item(path, i), item, false)
 	}
 	for _, m := range n.Members {
 		inner := syntax.Below(path, m.Key)
-		if !needless[inner] && !(slices.Contains(ServerLists, path) && isDisabled(m.Value)) {
-			addReferences(found, needless, inner, m.Value)
+		if !needless[inner] && !(servers && isDisabled(m.Value)) {
+			addReferences(found, needless, inner, m.Value, false)
 		}
 	}
 }

@@ -53,10 +53,6 @@ func (r *reading) servers(path string, n *syntax.Node, p *[]Server, host bool) {
 		if first, _ := n.Member(m.Key); first.At != m.At {
 			continue // reported as a duplicate key
 		}
-		if host && transportIn(r, m.Value) == "" && isUnreachable(m.Value) {
-			r.warn(m.At, syntax.Below(path, m.Key), "this server is left out: nothing says how to reach it outside of the host", "")
-			continue
-		}
 		if s := r.entry(syntax.Below(path, m.Key), m, host); s.Name != "" || !isLenient(r) {
 			*p = append(*p, s)
 		}
@@ -67,9 +63,6 @@ func (r *reading) entry(path string, m syntax.Member, host bool) Server {
 	name := r.name(path, m, host)
 	if name == "" && isLenient(r) {
 		return Server{} // left out, with a warning
-	}
-	if host {
-		m.Value = hostReader{&r.report, entryKeys(r)}.entry(path, m.Value)
 	}
 	s := r.server(path, m)
 	if s.Name = name; name != m.Key {
@@ -90,10 +83,11 @@ func (r *reading) name(path string, m syntax.Member, host bool) string {
 	if !serverName().MatchString(name) {
 		name = ServerName(name)
 		switch {
+		case name == "" && host && isLenient(r):
+			name = "server"
 		case name == "":
 			return noName(r, m, path, "invalid server name", nameHint(name), "")
 		case host:
-			r.warn(m.At, path, fmt.Sprintf("the server is called %q here", name), "names have lower-case letters, digits and hyphens only")
 		default:
 			r.fail(m.At, path, "invalid server name", nameHint(name))
 			if !isLenient(r) {
@@ -101,10 +95,24 @@ func (r *reading) name(path string, m syntax.Member, host bool) string {
 			}
 		}
 	}
+	if host && isLenient(r) {
+		name = untaken(name, func(name string) bool { _, taken := r.positions[name]; return taken })
+	}
+	if name != m.Key && host {
+		r.warn(m.At, path, fmt.Sprintf("the server is called %q here", name), "names have lower-case letters, digits and hyphens only")
+	}
 	if first, taken := r.positions[name]; taken {
 		return noName(r, m, path, fmt.Sprintf("a server called %q is already on line %d", name, first.Line), "give one of them another name", name)
 	}
 	r.positions[name], r.entries[path] = m.At, name
+	return name
+}
+
+// untaken returns a name that is not taken, with a number behind it if that has to be.
+func untaken(name string, taken func(string) bool) string {
+	for i, base := 2, name; taken(name); i++ {
+		name = fmt.Sprintf("%s-%d", base, i)
+	}
 	return name
 }
 

@@ -45,11 +45,9 @@ var outgrown = map[string]struct {
 	limit int
 	why   string
 }{
-	"lines of the core": {83_700, "scripts, the page, sandbox, policy and pins are wired by hand still"},
+	"lines of the core": {84_700, "scripts, the page, sandbox, policy and pins are wired by hand still"},
 
-	"lines": {96_300, "what the seeds ask for stays, and scripts, registries, profiles, the page, verify and recordings came"},
-
-	"package schema": {4_300, "the keys of logins and certificates came, and those of entries in modules"},
+	"lines": {97_800, "what the seeds ask for stays, and scripts, registries, profiles, the page, verify and recordings came"},
 
 	"95th percentile of functions": {31, "mended defects made a dozen functions longer; they are not cut up to be shorter"},
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/invopop/jsonschema"
 
 	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema/hostfile"
 )
 
 // complete adds the rules that Go types cannot express: which keys of a server go together,
@@ -14,7 +15,9 @@ import (
 func complete(root *jsonschema.Schema, modules []schema.Section) {
 	root.ID, root.Title = schema.Address, "dynmcp config"
 	root.Description = "The config of dynmcp, which aggregates MCP servers: what servers there are, how they are limited, and how they are shown."
-	for _, key := range []string{"mcp", "mcpServers", "servers", "tree"} {
+	root.Properties.Set("context_servers", &jsonschema.Schema{Type: "object", Description: "The MCP servers by name, as Zed writes them."})
+	root.Properties.Set("inputs", &jsonschema.Schema{Type: "array", Description: "What VS Code asks for: ${input:ID} is the variable ID here, with the default of its input."})
+	for _, key := range []string{"mcp", "mcpServers", "servers", "context_servers", "tree"} {
 		root.AnyOf = append(root.AnyOf, &jsonschema.Schema{Required: []string{key}})
 	}
 	server := root.Definitions["Server"]
@@ -28,13 +31,10 @@ func complete(root *jsonschema.Schema, modules []schema.Section) {
 	profiles.PropertyNames = &jsonschema.Schema{Pattern: schema.NamePattern}
 
 	mcp := property(root, "mcp")
-	fillServers(mcp, variants(server, modules, false))
+	fillServers(mcp, variants(server, modules))
 	mcp.PropertyNames = &jsonschema.Schema{Pattern: schema.NamePattern}
-	root.Definitions["HostServer"] = &jsonschema.Schema{
-		Description: "A server as the configs of hosts have it.",
-		OneOf:       variants(server, modules, true),
-	}
-	for _, key := range []string{"mcpServers", "servers"} {
+	root.Definitions["HostServer"] = hostServer(server)
+	for _, key := range []string{"mcpServers", "servers", "context_servers"} {
 		fillServers(property(root, key), []*jsonschema.Schema{{Ref: "#/$defs/HostServer"}})
 	}
 
@@ -91,9 +91,29 @@ func group(server *jsonschema.Schema, modules []schema.Section, groups ...string
 	return out
 }
 
+// hostServer returns the schema of a server as hosts write it: dynmcp's keys, and those of the table of
+// hosts. Others are left out by dynmcp, and are no error.
+func hostServer(server *jsonschema.Schema) *jsonschema.Schema {
+	out := &jsonschema.Schema{Type: "object", Description: "A server as the configs of hosts have it.", Properties: jsonschema.NewProperties()}
+	for pair := server.Properties.Oldest(); pair != nil; pair = pair.Next() {
+		out.Properties.Set(pair.Key, pair.Value)
+	}
+	for _, key := range hostfile.Keys() {
+		description := "A key of hosts."
+		if own, ok := server.Properties.Get(key); ok {
+			description = own.Description
+		}
+		out.Properties.Set(key, &jsonschema.Schema{Description: description})
+	}
+	one := uint64(1)
+	property(out, "command").AnyOf = []*jsonschema.Schema{{Type: "string"}, {Type: "array", MinItems: &one}, {Type: "object"}}
+	property(out, "type").AnyOf = []*jsonschema.Schema{{Pattern: hostfile.TransportPattern()}, {Type: "null"}}
+	return out
+}
+
 // variants returns the three kinds of server, and those of modules. Without a transport, a command means
 // stdio and a url streamable-http, so only sse must be named.
-func variants(server *jsonschema.Schema, modules []schema.Section, host bool) []*jsonschema.Schema {
+func variants(server *jsonschema.Schema, modules []schema.Section) []*jsonschema.Schema {
 	var common, others []schema.Section
 	for _, m := range modules {
 		if m.Transport != "" {
@@ -102,22 +122,12 @@ func variants(server *jsonschema.Schema, modules []schema.Section, host bool) []
 			common = append(common, m)
 		}
 	}
-	stdio := variant(server, common, schema.Stdio, "stdio", host)
+	stdio := variant(server, common, schema.Stdio, "stdio")
 	stdio.Required = []string{"command"}
-	streamable := variant(server, common, schema.StreamableHTTP, "http", host)
+	streamable := variant(server, common, schema.StreamableHTTP, "http")
 	streamable.Required = []string{"url"}
-	sse := variant(server, common, schema.SSE, "http", host)
-	if host {
-		sse.AnyOf = []*jsonschema.Schema{{Required: []string{"type", "url"}}, {Required: []string{"transport", "url"}}, switchedOff(server)}
-		command := *property(stdio, "command")
-		command.Type, command.Pattern = "", ""
-		one := uint64(1)
-		words := &jsonschema.Schema{Type: "array", MinItems: &one, Items: &jsonschema.Schema{Type: "string"}}
-		command.AnyOf = []*jsonschema.Schema{{Type: "string", Pattern: `\S`}, words}
-		stdio.Properties.Set("command", &command)
-	} else {
-		sse.AnyOf = []*jsonschema.Schema{{Required: []string{"transport", "url"}}, switchedOff(server)}
-	}
+	sse := variant(server, common, schema.SSE, "http")
+	sse.AnyOf = []*jsonschema.Schema{{Required: []string{"transport", "url"}}, switchedOff(server)}
 	all := []*jsonschema.Schema{stdio, streamable, sse}
 	for _, m := range others {
 		own := group(server, append(common, m), "", "limit", "http", "tls")
@@ -149,7 +159,7 @@ func switchedOff(server *jsonschema.Schema) *jsonschema.Schema {
 	return &jsonschema.Schema{Required: []string{"disabled"}, Properties: off, MaxProperties: &one}
 }
 
-func variant(server *jsonschema.Schema, modules []schema.Section, transport, keys string, host bool) *jsonschema.Schema {
+func variant(server *jsonschema.Schema, modules []schema.Section, transport, keys string) *jsonschema.Schema {
 	groups := []string{"", "limit", keys}
 	if keys == "stdio" {
 		groups = append(groups, "sandbox")
@@ -160,17 +170,6 @@ func variant(server *jsonschema.Schema, modules []schema.Section, transport, key
 	out.Title = transport
 	t := *property(server, "transport")
 	t.Enum, t.Const, t.Examples = nil, transport, []any{transport}
-	if host && transport == schema.StreamableHTTP {
-		t.Const, t.Enum = nil, []any{transport}
-		for _, alias := range schema.HTTPAliases {
-			t.Enum = append(t.Enum, alias)
-		}
-	}
 	out.Properties.Set("transport", &t)
-	if host {
-		alias := t
-		alias.Description = "The word of other hosts for transport. " + t.Description
-		out.Properties.Set("type", &alias)
-	}
 	return out
 }

@@ -11,6 +11,9 @@ import (
 // changed, the file is too unusual to be edited by a program.
 func Edit(name string, data []byte, root *Node, path []string, value *Node) ([]byte, error) {
 	edit := editJSON
+	if IsTOML(name) {
+		return nil, fmt.Errorf("%s is TOML, which dynmcp only reads; edit it by hand, or import it: dynmcp import --from %s", name, name)
+	}
 	if IsYAML(name, data) {
 		edit = editYAML
 	}

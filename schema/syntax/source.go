@@ -70,18 +70,23 @@ func IsYAML(name string, data []byte) bool {
 		return false
 	case strings.HasSuffix(name, ".yaml"), strings.HasSuffix(name, ".yml"):
 		return true
-	case strings.HasSuffix(name, ".json"), strings.HasSuffix(name, ".jsonc"):
+	case strings.HasSuffix(name, ".json"), strings.HasSuffix(name, ".jsonc"), IsTOML(name):
 		return false
 	}
 	return !bytes.ContainsAny(data[:1], "{[/")
 }
 
-// Parse parses JSON or YAML. Its error is of the type Errors.
+// Parse parses JSON, YAML or, by the name of the file, TOML or JSON5. Its error is of the type Errors.
 func (s *Source) Parse() (*Node, error) {
 	if what, hint := s.check(); what != "" {
 		return nil, s.failure(Pos{1, 1}, what, hint)
 	}
-	if IsYAML(s.Name, s.Data) {
+	switch name := strings.ToLower(s.Name); {
+	case IsTOML(name):
+		return parseTOML(s)
+	case strings.HasSuffix(name, ".json5") || strings.HasSuffix(name, "openclaw.json"):
+		return parseJSON(&Source{Name: s.Name, Data: JSONOf5(s.Data, nil)})
+	case IsYAML(s.Name, s.Data):
 		return parseYAML(s)
 	}
 	return parseJSON(s)

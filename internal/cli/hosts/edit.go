@@ -8,6 +8,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema/hostfile"
 	"github.com/dynmcp/dynmcp/schema/mask"
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
@@ -22,7 +23,7 @@ func (h Host) Set(path string, text []byte, name, command string, args []string)
 	if err != nil {
 		return nil, err
 	}
-	keys := append(h.path(path, text), name)
+	keys := append(slices.Clone(h.path(path, text)), name)
 	if old, err := syntax.GetJSON(path, text, keys); err == nil && bytes.Equal(old, value) {
 		return text, nil
 	}
@@ -37,12 +38,12 @@ func (h Host) entry(command string, args []string) any {
 		Args    []string `json:"args,omitempty"`
 		Tools   []string `json:"tools,omitempty"`
 	}{Command: command, Args: args}
-	switch h.form {
-	case opencode:
+	switch h.Form {
+	case hostfile.Opencode:
 		entry.Type, entry.Command, entry.Args = "local", append([]string{command}, args...), nil
-	case copilot:
+	case hostfile.Copilot:
 		entry.Type, entry.Tools = "local", []string{"*"}
-	case typed:
+	case hostfile.Typed:
 		entry.Type = "stdio"
 	}
 	return entry
@@ -51,14 +52,14 @@ func (h Host) entry(command string, args []string) any {
 // path returns the keys of the object that holds the servers in a host's file. Version 2
 // of opencode uses mcp.servers.
 func (h Host) path(path string, text []byte) []string {
-	if h.form == opencode {
+	if h.Form == hostfile.Opencode {
 		root, _ := syntax.ParseJSON(path, text) // nil with an error, which is reported later
 		servers := root.Get("mcp").Get("servers")
 		if kind := servers.Get("type"); servers != nil && (kind == nil || kind.Kind != syntax.Text) {
 			return []string{"mcp", "servers"}
 		}
 	}
-	return []string{h.key}
+	return h.Lists[0]
 }
 
 // remove returns the text of a host's file at path without the server at the keys place.
@@ -78,7 +79,7 @@ func (h Host) editTOML(path string, text []byte, name string, body []string) ([]
 	if body != nil && !validName().MatchString(name) {
 		return nil, fmt.Errorf("%q cannot be the name of a table; use lower-case letters, digits and hyphens", name)
 	}
-	edited, err := setTOML(text, []string{h.key, name}, body)
+	edited, err := setTOML(text, []string{h.Lists[0][0], name}, body)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -7,127 +7,64 @@
 package hosts
 
 import (
-	"bytes"
-	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
+	"github.com/dynmcp/dynmcp/schema/hostfile"
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
 // A Host is a program with MCP servers in its own config.
 type Host struct {
-	// Name is the host's name on the command line; Title is its full name.
-	Name, Title string
-	// Project is the host's file in a project's directory, empty if it has none.
-	Project string
+	*hostfile.Host
+	Project string // its file in a project's folder, empty if it has none
 
-	key  string   // the member of the config that holds the servers
-	more []string // further files of a project, which are only read
-	form form     // how an entry is written
-
-	rewrite func(*rewriting) // translates an entry of an aggregator into one of a host
-
-	// user returns the user's files, nil for none. The first that exists is edited; if none
-	// exists, the first is created.
-	user func(home, config string) []string
+	key     string           // of an aggregator: the member of the config that holds the servers
+	rewrite func(*rewriting) // of an aggregator: translates one of its entries into one of a host
+	form    form
 }
 
-// A form is how a host writes a server that is a program.
+// A form says what reads a file if that is not the table of hosts.
 type form int
 
 const (
-	plain    form = iota // command and args
-	typed                // and the type stdio
-	copilot              // and the type local, and the tools that are shown
-	opencode             // the type local, and a command that is a list
-	inTOML               // a table of TOML
-	ours                 // the form of dynmcp's config, or one that dynmcp reads; read-only
-	foreign              // the form of another aggregator; read-only
+	hosts   form = iota
+	ours         // a config of dynmcp, or one that dynmcp reads
+	foreign      // that of another aggregator
 )
 
 // isTOML reports whether the host's config is TOML.
-func (h Host) isTOML() bool { return h.form == inTOML }
-
-var all = []Host{
-	{Name: "claude-code", Title: "Claude Code", Project: ".mcp.json", key: "mcpServers", form: typed,
-		user: func(home, _ string) []string { return []string{filepath.Join(home, ".claude.json")} }},
-	{Name: "claude-desktop", Title: "Claude Desktop", key: "mcpServers",
-		user: func(_, config string) []string {
-			return []string{filepath.Join(config, "Claude", "claude_desktop_config.json")}
-		}},
-	{Name: "cursor", Title: "Cursor", Project: ".cursor/mcp.json", key: "mcpServers",
-		user: func(home, _ string) []string { return []string{filepath.Join(home, ".cursor", "mcp.json")} }},
-	{Name: "vscode", Title: "VS Code", Project: ".vscode/mcp.json", key: "servers", form: typed,
-		user: func(_, config string) []string { return []string{filepath.Join(config, "Code", "User", "mcp.json")} }},
-	{Name: "codex", Title: "Codex", Project: ".codex/config.toml", key: "mcp_servers", form: inTOML,
-		user: func(home, _ string) []string {
-			return []string{filepath.Join(cmp.Or(os.Getenv("CODEX_HOME"), filepath.Join(home, ".codex")), "config.toml")}
-		}},
-	{Name: "gemini", Title: "Gemini CLI", Project: ".gemini/settings.json", key: "mcpServers",
-		user: func(home, _ string) []string { return []string{filepath.Join(home, ".gemini", "settings.json")} }},
-	{Name: "opencode", Title: "opencode", Project: "opencode.json", more: []string{"opencode.jsonc", ".opencode/opencode.json"}, key: "mcp", form: opencode,
-		user: func(home, _ string) []string {
-			dir := filepath.Join(home, ".config", "opencode")
-			if config := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(config) {
-				dir = filepath.Join(config, "opencode")
-			}
-			files := []string{filepath.Join(dir, "opencode.json"), filepath.Join(dir, "opencode.jsonc")}
-			if named := os.Getenv("OPENCODE_CONFIG"); named != "" {
-				files = append([]string{named}, files...)
-			}
-			return files
-		}},
-	{Name: "zed", Title: "Zed", Project: ".zed/settings.json", key: "context_servers",
-		user: func(home, config string) []string {
-			if runtime.GOOS == "windows" {
-				return []string{filepath.Join(config, "Zed", "settings.json")}
-			}
-			if runtime.GOOS == "darwin" {
-				config = filepath.Join(home, ".config")
-			}
-			return []string{filepath.Join(config, "zed", "settings.json")}
-		}},
-	{Name: "windsurf", Title: "Windsurf", key: "mcpServers",
-		user: func(home, _ string) []string {
-			return []string{filepath.Join(home, ".codeium", "windsurf", "mcp_config.json")}
-		}},
-	{Name: "cline", Title: "Cline", key: "mcpServers",
-		user: func(home, config string) []string {
-			files := []string{ // older versions of the extension read the second
-				filepath.Join(home, ".cline", "data", "settings", "cline_mcp_settings.json"),
-				filepath.Join(config, "Code", "User", "globalStorage", "saoudrizwan.claude-dev", "settings", "cline_mcp_settings.json"),
-			}
-			if named := os.Getenv("CLINE_MCP_SETTINGS_PATH"); named != "" {
-				files = append([]string{named}, files...)
-			}
-			return files
-		}},
-	{Name: "copilot", Title: "Copilot CLI", Project: ".github/mcp.json", key: "mcpServers", form: copilot,
-		user: func(home, _ string) []string {
-			return []string{filepath.Join(cmp.Or(os.Getenv("COPILOT_HOME"), filepath.Join(home, ".copilot")), "mcp-config.json")}
-		}},
-	{Name: "lmstudio", Title: "LM Studio", key: "mcpServers",
-		user: func(home, _ string) []string { return []string{filepath.Join(home, ".lmstudio", "mcp.json")} }},
-	{Name: "kiro", Title: "Kiro", Project: ".kiro/settings/mcp.json", key: "mcpServers",
-		user: func(home, _ string) []string { return []string{filepath.Join(home, ".kiro", "settings", "mcp.json")} }},
-	{Name: "junie", Title: "JetBrains Junie", Project: ".junie/mcp/mcp.json", key: "mcpServers",
-		user: func(home, _ string) []string { return []string{filepath.Join(home, ".junie", "mcp", "mcp.json")} }},
-	{Name: "mcp-browser", Title: "MCP Browser", Project: ".mcp-browser/config.yaml", form: ours,
-		user: func(home, _ string) []string { return []string{filepath.Join(home, ".mcp-browser", "config.yaml")} }},
-}
+func (h Host) isTOML() bool { return h.Form == hostfile.TOML }
 
 // ownConfig is the host of a config of dynmcp.
-var ownConfig = Host{Title: "dynmcp", form: ours}
+var ownConfig = Host{Host: &hostfile.Host{Title: "dynmcp", Form: hostfile.ReadOnly}, form: ours}
+
+var all = known()
+
+// known returns the hosts of the table, and MCP Browser, whose files dynmcp reads as its own.
+func known() (all []Host) {
+	for _, h := range hostfile.All {
+		all = append(all, of(h))
+	}
+	return append(all, Host{Host: &hostfile.Host{Name: "mcp-browser", Title: "MCP Browser", Project: []string{".mcp-browser/config.yaml"},
+		User: []string{"~/.mcp-browser/config.yaml"}, Form: hostfile.ReadOnly}, Project: ".mcp-browser/config.yaml", form: ours})
+}
+
+func of(h *hostfile.Host) Host {
+	host := Host{Host: h}
+	if len(h.Project) > 0 && !strings.Contains(h.Project[0], "*") {
+		host.Project = h.Project[0]
+	}
+	return host
+}
 
 // IsHost reports whether dynmcp can be put into h. The servers of other programs are only
 // read.
-func (h Host) IsHost() bool { return h.form != ours && h.form != foreign }
+func (h Host) IsHost() bool { return h.Form != hostfile.ReadOnly }
 
 // All returns the known hosts.
 func All() []Host { return all }
@@ -172,7 +109,7 @@ func Among(name string, among []string) (Host, error) {
 
 // UserFile returns the path of the user's file: the first that exists, or else the first.
 func (h Host) UserFile() (string, error) {
-	files, err := h.userFiles()
+	files, err := h.UserFiles()
 	if err != nil {
 		return "", err
 	}
@@ -186,7 +123,7 @@ func (h Host) UserFile() (string, error) {
 // OtherVersions returns the user's files, other than path, that only another version of
 // the host reads.
 func (h Host) OtherVersions(path string) []string {
-	files, err := h.userFiles()
+	files, err := h.UserFiles()
 	if err != nil || h.Name != "cline" {
 		return nil
 	}
@@ -196,39 +133,21 @@ func (h Host) OtherVersions(path string) []string {
 	})
 }
 
-// userFiles returns the paths of the user's files. Desktop programs use the system's
-// directory for configs; programs made for a shell do not.
-func (h Host) userFiles() ([]string, error) {
-	home, err := os.UserHomeDir()
-	if err != nil || h.user == nil {
-		return nil, err
-	}
-	config := filepath.Join(home, ".config")
-	switch runtime.GOOS {
-	case "darwin":
-		config = filepath.Join(home, "Library", "Application Support")
-	case "windows":
-		config = os.Getenv("APPDATA")
-	default:
-		if dir := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
-			config = dir
-		}
-	}
-	return h.user(home, config), nil
-}
-
 // Files returns the paths of all files in which the host may have servers, the project's
 // first.
 func (h Host) Files() ([]string, error) {
-	user, err := h.userFiles()
+	user, err := h.UserFiles()
 	if err != nil {
 		return nil, err
 	}
 	var files []string
-	if h.Project != "" {
-		for _, path := range append([]string{h.Project}, h.more...) {
-			files = append(files, filepath.FromSlash(path))
+	for _, pattern := range h.Host.Project {
+		if !strings.Contains(pattern, "*") {
+			files = append(files, filepath.FromSlash(pattern))
+			continue
 		}
+		found, _ := filepath.Glob(filepath.FromSlash(pattern)) // the pattern is in order
+		files = append(files, found...)
 	}
 	return append(files, user...), nil
 }
@@ -237,7 +156,7 @@ func (h Host) Files() ([]string, error) {
 // "" if there is none.
 func InDirectory() (h Host, file string) {
 	for _, h := range slices.Concat(all, programs) {
-		for _, path := range append([]string{h.Project}, h.more...) {
+		for _, path := range h.Host.Project {
 			if info, err := os.Stat(filepath.FromSlash(path)); path != "" && err == nil && info.Mode().IsRegular() {
 				return h, path
 			}
@@ -271,60 +190,26 @@ func SameFile(a, b string) bool {
 	return err1 == nil && err2 == nil && os.SameFile(x, y)
 }
 
-// isOpencode reports whether the mcp member of a file has the form of opencode.
-func isOpencode(path string, data []byte) bool {
-	raw, _ := syntax.GetJSON(path, data, []string{"mcp"}) // compact
-	return slices.ContainsFunc([]string{`"type":"local"`, `"type":"remote"`, `"servers":{`}, func(part string) bool { return bytes.Contains(raw, []byte(part)) })
-}
-
-// isPlace reports whether a path ends as one of the host's files, of a project or a user.
-func (h Host) isPlace(path string) bool {
-	if full, err := filepath.Abs(path); err == nil {
-		path = full
-	}
-	return slices.ContainsFunc(append(h.user("", ""), filepath.FromSlash(h.Project)), func(file string) bool {
-		return file != "" && strings.HasSuffix(path, string(filepath.Separator)+file)
-	})
-}
-
 // WhoseFile guesses from its name and content which host a file belongs to.
 func WhoseFile(path string, data []byte) Host {
-	name := "claude-desktop"
-	has := func(keys ...string) bool {
-		value, err := syntax.GetJSON(path, data, keys)
-		return err == nil && len(value) > 0 && value[0] == '{'
-	}
-	placed := ""
-	for _, h := range all {
-		if h.key != "" && h.key != "mcp" && has(h.key) && h.isPlace(path) {
-			placed = h.Name
+	root, err := (&syntax.Source{Name: path, Data: data}).Parse()
+	if err != nil {
+		root = &syntax.Node{Kind: syntax.Object}
+		if syntax.IsTOML(path) {
+			return named("codex") // which says that it is not TOML
 		}
 	}
-	root, _ := (&syntax.Source{Name: path, Data: data}).Parse() // nil for TOML
-	switch {
-	case filepath.Ext(path) == ".toml":
-		name = "codex"
+	switch list := root.Get("mcpServers"); {
 	case root.Get("mcp-servers") != nil:
-		name = "gridctl"
+		return named("gridctl")
 	case root.Get("mcpProxy") != nil:
-		name = "mcp-proxy"
-	case root.ItemsOf("mcpServers") != nil:
-		name = "mcpproxy"
-	case syntax.IsYAML(path, data):
-		return ownConfig
-	case placed != "":
-		name = placed
-	case has("context_servers"):
-		name = "zed"
-	case has("mcpServers") && filepath.Base(path) == "settings.json":
-		name = "gemini"
-	case has("mcpServers"):
-	case has("mcp") && !isOpencode(path, data):
-		return ownConfig
-	case has("mcp"):
-		name = "opencode"
-	case has("servers"):
-		name = "vscode"
+		return named("mcp-proxy")
+	case list != nil && list.Kind == syntax.List && !syntax.IsYAML(path, data) && root.Get("contributes") == nil:
+		return named("mcpproxy")
 	}
-	return named(name)
+	f := hostfile.Open(path, root, nil)
+	if f.IsOwn() || f.Host == hostfile.Other && syntax.IsYAML(path, data) {
+		return ownConfig
+	}
+	return of(f.Host)
 }

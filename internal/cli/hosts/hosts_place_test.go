@@ -17,8 +17,8 @@ func TestWhoseFileByPlace(t *testing.T) {
 		"x/.lmstudio/mcp.json":                "lmstudio",
 		"x/.github/mcp.json":                  "copilot",
 		"x/.codeium/windsurf/mcp_config.json": "windsurf",
-		"x/other.json":                        "claude-desktop",
-		"x/notcursor/mcp.json":                "claude-desktop",
+		"x/other.json":                        "other",
+		"x/notcursor/mcp.json":                "other",
 	} {
 		if got := WhoseFile(filepath.FromSlash(path), []byte(`{"mcpServers": {"a": {"command": "x"}}}`)).Name; got != want {
 			t.Errorf("%s: got %s, want %s", path, got, want)

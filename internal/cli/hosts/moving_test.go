@@ -114,7 +114,7 @@ func moved(t *testing.T, program, there string) string {
 		name = "a.json"
 	}
 	h := named(program)
-	servers, err := h.parse(name, []byte(text))
+	servers, _, err := h.parse(name, []byte(text))
 	if err != nil || len(servers) != 1 {
 		t.Fatalf("%s: %d servers, %v", there, len(servers), err)
 	}
@@ -158,7 +158,7 @@ func moved(t *testing.T, program, there string) string {
 func TestProgramBesideItsFile(t *testing.T) {
 	dir := t.TempDir()
 	h := named("gridctl")
-	servers, err := h.parse(filepath.Join(dir, "stack.yaml"), []byte("mcp-servers: [{name: a, command: [../bin/a, b/c]}, {name: b, command: [npx, x]}]"))
+	servers, _, err := h.parse(filepath.Join(dir, "stack.yaml"), []byte("mcp-servers: [{name: a, command: [../bin/a, b/c]}, {name: b, command: [npx, x]}]"))
 	if err != nil || len(servers) != 2 {
 		t.Fatal(servers, err)
 	}

@@ -4,29 +4,33 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema/hostfile"
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
 // programs are the aggregators whose files import reads when they are named.
 var programs = []Host{
-	{Name: "mcpproxy", Title: "mcpproxy", key: "mcpServers", form: foreign, rewrite: mcpproxy,
-		user: func(home, _ string) []string { return []string{filepath.Join(home, ".mcpproxy", "mcp_config.json")} }},
-	{Name: "1mcp", Title: "1mcp", key: "mcpServers", form: foreign, rewrite: oneMCP,
-		user: func(home, config string) []string {
-			if runtime.GOOS != "windows" {
-				config = filepath.Join(home, ".config")
-			}
-			return []string{filepath.Join(config, "1mcp", "mcp.json")}
-		}},
-	{Name: "metamcp", Title: "MetaMCP", key: "mcpServers", form: foreign, rewrite: metaMCP},
-	{Name: "lazy-mcp", Title: "lazy-mcp", Project: "config.json", key: "mcpServers", form: foreign, rewrite: mcpProxy},
-	{Name: "mcp-proxy", Title: "mcp-proxy", Project: "config.json", key: "mcpServers", form: foreign, rewrite: mcpProxy},
-	{Name: "gridctl", Title: "gridctl", Project: "stack.yaml", key: "mcp-servers", form: foreign, rewrite: gridctl},
+	aggregator("mcpproxy", "mcpproxy", "mcpServers", mcpproxy, "~/.mcpproxy/mcp_config.json", ""),
+	aggregator("1mcp", "1mcp", "mcpServers", oneMCP, "~/.config/1mcp/mcp.json", ""),
+	aggregator("metamcp", "MetaMCP", "mcpServers", metaMCP, "", ""),
+	aggregator("lazy-mcp", "lazy-mcp", "mcpServers", mcpProxy, "", "config.json"),
+	aggregator("mcp-proxy", "mcp-proxy", "mcpServers", mcpProxy, "", "config.json"),
+	aggregator("gridctl", "gridctl", "mcp-servers", gridctl, "", "stack.yaml"),
+}
+
+func aggregator(name, title, key string, rewrite func(*rewriting), user, project string) Host {
+	h := Host{Host: &hostfile.Host{Name: name, Title: title, Form: hostfile.ReadOnly}, Project: project, key: key, rewrite: rewrite, form: foreign}
+	if project != "" {
+		h.Host.Project = []string{project}
+	}
+	if user != "" {
+		h.User = []string{user}
+	}
+	return h
 }
 
 // counterparts maps top-level keys of aggregators' files to dynmcp's counterpart. Keys with

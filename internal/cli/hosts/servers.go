@@ -1,20 +1,16 @@
 package hosts
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
-	"time"
-
-	"github.com/pelletier/go-toml/v2"
 
 	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema/hostfile"
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
@@ -28,6 +24,7 @@ type Server struct {
 	Sets  []string // the aggregator's profiles or tags that it belongs to
 
 	list    []string // the keys of the object that it is in
+	folder  string   // of its project, where its host starts it
 	problem string   // why it cannot be in a config
 }
 
@@ -45,84 +42,72 @@ func (s *Server) project() string {
 
 // Read reads the servers of a host's file, in its order. Servers that Claude Code has for
 // the project in the working directory come first and hide others of the same name. notes
-// are on other members of an aggregator's file.
+// are on servers that are left out, and on other members of an aggregator's file.
 func (h Host) Read(ctx context.Context, path string) (servers []Server, notes []string, err error) {
 	data, _, err := regular.ReadOrPipe(ctx, path, regular.Large)
 	if err != nil {
 		return nil, nil, err
 	}
-	all, err := h.parse(path, data)
-	if err != nil {
-		return nil, nil, err
-	}
-	dir, _ := os.Getwd()
-	for _, project := range []string{dir, ""} {
-		for _, s := range all {
-			if s.project() == project && !slices.ContainsFunc(servers, func(t Server) bool { return t.Key == s.Key }) {
-				servers = append(servers, s)
-			}
-		}
-	}
-	return servers, h.otherMembers(path, data), nil
+	servers, notes, err = h.parse(path, data)
+	return servers, append(notes, h.otherMembers(path, data)...), err
 }
 
-// parse returns all servers of a host's file.
-func (h Host) parse(path string, data []byte) ([]Server, error) {
+// parse returns the servers of a host's file.
+func (h Host) parse(path string, data []byte) (servers []Server, notes []string, err error) {
 	switch h.form {
 	case ours:
-		return h.written(path, data)
+		servers, err = h.written(path, data)
+		return servers, nil, err
 	case foreign:
-		return h.translated(path, data)
+		servers, err = h.translated(path, data)
+		return servers, nil, err
 	}
-	lists, err := h.lists(path, data)
-	if err != nil {
-		return nil, err
+	var host *hostfile.Host
+	if h.Name != hostfile.Other.Name {
+		host = h.Host
 	}
-	dir, _ := os.Getwd()
-	chosen := h.choice(path, data)
-	var servers []Server
-	for _, l := range lists {
-		for _, m := range l.entries {
-			name := m.Key
-			r, ok := rewritingOf(m.Value.Compact())
-			if !ok {
-				if len(l.keys) > 1 && l.keys[0] == "projects" && l.keys[1] != dir {
-					continue // of another project
-				}
-				return nil, fmt.Errorf("%s: the server %q is not written as %s writes it", path, name, h.Title)
-			}
-			if !r.hasEndpoint() && (h.Name == "zed" || h.Name == "opencode" && m.Value.Has("enabled")) {
-				continue // settings of an extension, or an entry that only disables another
-			}
-			s := h.server(name, r)
-			if chosen.excludes(name) {
-				s.Disabled = true
-				s.note("%s does not use it: its mcp says so", h.Title)
-			}
-			s.Host, s.File, s.list = h, path, l.keys
-			servers = append(servers, s)
+	found, notes, err := schema.HostServers(host, path, data)
+	if err != nil && h.isTOML() {
+		return nil, nil, fmt.Errorf("%s is not TOML", path) // the parser shows the line, which may hold a secret
+	}
+	for _, f := range found {
+		if f.Entry.Value.Kind != syntax.Object {
+			return nil, nil, fmt.Errorf("%s: the server %q is not written as %s writes it", path, f.Entry.Key, h.Title)
+		}
+		servers = append(servers, h.of(path, f))
+	}
+	return servers, notes, err
+}
+
+// of returns a server of the file at path.
+func (h Host) of(path string, f schema.HostServer) Server {
+	s := Server{Server: f.Server, Host: h, File: path, Key: f.Entry.Key, Notes: f.Notes, list: f.Entry.List, folder: f.Entry.Folder(), problem: problemOf(f.Err)}
+	s.finish()
+	return s
+}
+
+// parseAll returns the servers of all projects in Claude Code's file, too.
+func (h Host) parseAll(path string, data []byte) ([]Server, error) {
+	servers, _, err := h.parse(path, data)
+	root, failed := (&syntax.Source{Name: path, Data: data}).Parse()
+	if h.Name != "claude-code" || err != nil || failed != nil {
+		return servers, err
+	}
+	lists := [][]string{{"mcpServers"}}
+	for _, project := range root.MembersOf("projects") {
+		lists = append(lists, []string{"projects", project.Key, "mcpServers"})
+	}
+	servers = nil
+	for _, list := range lists {
+		found, err := schema.HostServersAt(h.Host, path, data, list)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range found {
+			servers = append(servers, h.of(path, f))
 		}
 	}
 	return servers, nil
-}
-
-// A choice is the mcp member of Gemini CLI's file, which selects the servers to use.
-type choice struct{ Allowed, Excluded []string }
-
-// choice returns the mcp member of Gemini CLI's file, and the zero value for other hosts.
-func (h Host) choice(path string, data []byte) (c choice) {
-	if h.Name != "gemini" {
-		return choice{}
-	}
-	raw, err := syntax.GetJSON(path, data, []string{"mcp"})
-	if err != nil || raw == nil || json.Unmarshal(raw, &c) != nil {
-		return choice{}
-	}
-	return c
-}
-
-func (c choice) excludes(name string) bool {
-	return slices.Contains(c.Excluded, name) || c.Allowed != nil && !slices.Contains(c.Allowed, name)
 }
 
 // written returns the servers of a config of dynmcp.
@@ -135,96 +120,43 @@ func (h Host) written(path string, data []byte) ([]Server, error) {
 	return servers, err
 }
 
-// server returns the server of an entry.
+// server returns the server of an entry that was rewritten as hosts write it.
 func (h Host) server(name string, r *rewriting) Server {
-	s := Server{Key: name, problem: r.problem, Sets: r.sets}
-	r.normalize(h)
+	s := Server{Key: name, problem: r.problem, Sets: r.sets, Host: h}
 	raw, err := json.Marshal(r.members)
 	if err == nil {
-		s.Server, err = schema.HostEntry(name, raw, h.Name == "gemini", func(note string) { s.note("%s", note) })
+		s.Server, err = schema.HostEntry(name, raw, func(note string) { s.note("%s", note) })
 	}
 	if err != nil && s.problem == "" {
 		s.problem = problemOf(err)
 	}
-	if s.Name = schema.ServerName(name); s.Name != name {
-		s.note("it is called %q in %s", name, h.Title)
+	s.finish()
+	s.Notes = append(s.Notes, r.notes...)
+	return s
+}
+
+// finish gives the server its name, and leaves out what only relays its messages.
+func (s *Server) finish() {
+	if s.Name = schema.ServerName(s.Key); s.Name == "" {
+		s.Name = "server"
+	}
+	if s.Name != s.Key {
+		s.note("it is called %q in %s", s.Key, s.Host.Title)
 	}
 	s.unwrap()
 	s.withoutRelay()
 	slices.Sort(s.Notes)
-	s.Notes = append(slices.Compact(s.Notes), r.notes...)
-	return s
+	s.Notes = slices.Compact(s.Notes)
 }
 
-// normalize renames members that only some hosts have to their common names.
-func (r *rewriting) normalize(h Host) {
-	members := r.members
-	for key, value := range members {
-		if text, _ := json.Marshal(value); slices.Contains([]string{"null", `""`, "[]", "{}"}, string(text)) || key == "trust" && value == false {
-			delete(members, key)
-		}
+// SetFolder makes the server run in the folder of its project, if that is not dir: where its host
+// starts it.
+func (s *Server) SetFolder(dir string) {
+	if s.Command == "" || s.Cwd != "" || s.folder == "" || SameFile(s.folder, dir) {
+		return
 	}
-	if _, ok := members["oauth"].(map[string]any); !ok || members["auth"] != nil { // otherwise it becomes auth
-		r.drop("oauth")
-	}
-	for name, value := range r.object("http_headers") {
-		r.header(name, fmt.Sprint(value))
-	}
-	for name, variable := range r.object("env_http_headers") {
-		r.header(name, fmt.Sprintf("${%v}", variable))
-	}
-	if token := r.text("bearer_token_env_var"); token != "" {
-		r.header("Authorization", "Bearer ${"+token+"}")
-	}
-	r.variables()
-	unit := time.Millisecond
-	if h.Name == "cline" || h.Name == "zed" {
-		unit = time.Second
-	}
-	r.duration("timeout", "timeout", unit)
-	r.duration("startup_timeout_sec", "load_timeout", time.Second)
-	r.duration("tool_timeout_sec", "timeout", time.Second)
-	if h.form == copilot && members["type"] == "local" { // opencode uses the same word
-		r.drop("type")
-	}
-}
-
-// variables adds the variables named in env_vars to env, and turns values that are not texts
-// into texts.
-func (r *rewriting) variables() {
-	names, _ := r.members["env_vars"].([]any)
-	env, _ := r.members["env"].(map[string]any)
-	for _, name := range names {
-		if name, ok := name.(string); ok {
-			if env == nil {
-				env = map[string]any{}
-			}
-			env[name] = "${" + name + ":-}"
-			r.members["env"] = env
-		}
-	}
-	r.drop("env_vars")
-	for _, key := range []string{"env", "environment"} {
-		env, _ := r.members[key].(map[string]any)
-		for name, value := range env {
-			if _, text := value.(string); !text {
-				number, _ := json.Marshal(value) // fmt would write 1e+07
-				env[name] = string(number)
-			}
-		}
-	}
-}
-
-// duration replaces the member from, a number of units, by the member to, a duration as text.
-func (r *rewriting) duration(from, to string, unit time.Duration) {
-	if n, ok := r.members[from].(float64); ok {
-		delete(r.members, from)
-		r.members[to] = time.Duration(n * float64(unit)).String()
-	}
-}
-
-func (r *rewriting) hasEndpoint() bool {
-	return slices.ContainsFunc([]string{"command", "url", "httpUrl", "serverUrl"}, func(key string) bool { return r.members[key] != nil })
+	s.Cwd = s.folder
+	s.note("it runs in %s, the folder of its project", s.folder)
 }
 
 // NoteSecrets notes what may be a secret in the server.
@@ -264,70 +196,4 @@ func problemOf(err error) string {
 		return strings.TrimPrefix(detail.Path+": ", ": ") + detail.Err.Error()
 	}
 	return ""
-}
-
-// A serverList is an object of a file that holds servers.
-type serverList struct {
-	keys    []string // where it is in the file
-	entries []syntax.Member
-}
-
-// lists returns the lists of a file. The user's file of Claude Code has one for each
-// project, under the project's directory.
-func (h Host) lists(path string, data []byte) ([]serverList, error) {
-	keys := h.path(path, data)
-	if h.isTOML() {
-		entries, err := tomlEntries(path, data)
-		return []serverList{{keys, entries}}, err
-	}
-	root, err := syntax.ParseJSON(path, data)
-	if err != nil {
-		return nil, err
-	}
-	holder := root
-	for _, key := range keys[:len(keys)-1] {
-		holder = holder.Get(key)
-	}
-	lists := []serverList{{keys, holder.MembersOf(keys[len(keys)-1])}}
-	if h.Name != "claude-code" {
-		return lists, nil
-	}
-	for _, project := range root.MembersOf("projects") {
-		lists = append(lists, serverList{[]string{"projects", project.Key, h.key}, project.Value.MembersOf(h.key)})
-	}
-	return lists, nil
-}
-
-// tomlEntries returns the servers of a TOML file in its order.
-func tomlEntries(path string, data []byte) (entries []syntax.Member, err error) {
-	var doc struct {
-		Servers map[string]any `toml:"mcp_servers"`
-	}
-	if err := toml.Unmarshal(data, &doc); err != nil {
-		return nil, fmt.Errorf("%s is not TOML", path) // the parser shows the line, which may hold a secret
-	}
-	statements, err := tomlStatements(data)
-	if err != nil {
-		return nil, err
-	}
-	for name, value := range doc.Servers {
-		raw, err := json.Marshal(value)
-		if err != nil {
-			return nil, fmt.Errorf("%s: the server %q: %w", path, name, err)
-		}
-		entry, err := syntax.ParseJSON(path, raw)
-		if err != nil {
-			return nil, err
-		}
-		entries = append(entries, syntax.Member{Key: name, Value: entry})
-	}
-	place := func(name string) int {
-		return slices.IndexFunc(statements, func(s tomlStatement) bool {
-			return len(s.header) > 1 && s.header[0] == "mcp_servers" && s.header[1] == name
-		})
-	}
-	slices.SortFunc(entries, func(a, b syntax.Member) int {
-		return cmp.Or(place(a.Key)-place(b.Key), strings.Compare(a.Key, b.Key))
-	})
-	return entries, nil
 }

@@ -18,7 +18,7 @@ func (h Host) TakeOver(path string, text []byte, name string, config []schema.Se
 	if len(bytes.TrimSpace(text)) == 0 {
 		return text, nil, nil, nil
 	}
-	servers, err := h.parse(path, text)
+	servers, err := h.parseAll(path, text)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -73,7 +73,7 @@ func (s Server) isTheSame(other schema.Server) bool {
 		return t
 	}
 	a, b := hidden(s.Server), hidden(other)
-	return a.Name == b.Name && a.Command == b.Command && a.URL == b.URL && a.Cwd == b.Cwd && slices.Equal(a.Args, b.Args) &&
+	return a.Name == b.Name && a.Command == b.Command && a.URL == b.URL && (a.Cwd == b.Cwd || a.Cwd == "" && b.Cwd == s.folder) && slices.Equal(a.Args, b.Args) &&
 		maps.Equal(a.Env, b.Env) && maps.Equal(a.Headers, b.Headers)
 }
 
@@ -83,24 +83,24 @@ func (s Server) isTheSame(other schema.Server) bool {
 // without dynmcp for which wanted returns true are put back; restored are their titles.
 func (h Host) Restore(path string, text []byte, name string, backups [][]byte, wanted func(key string) bool) (out []byte, restored []string, err error) {
 	backups = slices.DeleteFunc(slices.Clone(backups), func(backup []byte) bool {
-		servers, err := h.parse(path, backup)
+		servers, err := h.parseAll(path, backup)
 		return err != nil || slices.ContainsFunc(servers, func(s Server) bool { return s.Key == name })
 	})
 	if before := h.unchangedSince(path, text, name, backups); before != nil {
 		return before, nil, nil
 	}
-	if out, err = h.remove(path, text, append(h.path(path, text), name)); err != nil {
+	if out, err = h.remove(path, text, append(slices.Clone(h.path(path, text)), name)); err != nil {
 		return nil, nil, err
 	}
 	if len(backups) == 0 {
 		return out, nil, nil
 	}
 	newest := backups[len(backups)-1]
-	servers, err := h.parse(path, newest)
+	servers, err := h.parseAll(path, newest)
 	if err != nil {
 		return nil, nil, err
 	}
-	now, err := h.parse(path, out)
+	now, err := h.parseAll(path, out)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -130,11 +130,11 @@ func (h Host) unchangedSince(path string, text []byte, name string, backups [][]
 // reinstall repeats the installation on a backup: it removes the servers that text lacks, and
 // adds dynmcp as it is in text.
 func (h Host) reinstall(path string, backup, text []byte, name string) ([]byte, error) {
-	old, err := h.parse(path, backup)
+	old, err := h.parseAll(path, backup)
 	if err != nil {
 		return nil, err
 	}
-	now, err := h.parse(path, text)
+	now, err := h.parseAll(path, text)
 	if err != nil {
 		return nil, err
 	}

@@ -59,7 +59,11 @@ func (m *importer) readServers(ctx context.Context, names []string) ([]hosts.Ser
 			}
 		}
 	}
-	if len(all) == 0 && wanted {
+	switch {
+	case len(all) > 0 || !wanted:
+	case m.from != "":
+		return nil, fmt.Errorf("no servers found in %s", m.from)
+	default:
 		return nil, hint.With(errors.New("no servers found"), "name a host's file with --from")
 	}
 	return selectServers(all, m.servers)

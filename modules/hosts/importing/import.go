@@ -241,6 +241,7 @@ func (m *importer) addServers(ctx context.Context, servers []hosts.Server) ([]by
 	}
 	for i := range added {
 		s := &added[i]
+		s.SetFolder(filepath.Dir(m.file.Path))
 		if m.to != nil {
 			s.MoveSecrets(m.to.Put)
 		} else {
