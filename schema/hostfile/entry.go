@@ -100,7 +100,7 @@ func (e *entry) other(m syntax.Member) {
 	switch {
 	case m.Key == "sandbox" && isHostSandbox(m.Value):
 		e.notRead(m, "it is written as for VS Code; dynmcp's own has read, write and network (docs/sandbox.md)")
-	case m.Key == "description" && m.Value.Kind != syntax.Text, strings.HasPrefix(m.Key, "$"), strings.HasPrefix(m.Key, "_"), strings.HasPrefix(m.Key, "//"):
+	case isEmpty(m.Value) && m.Value.Kind == syntax.Text, m.Key == "description" && m.Value.Kind != syntax.Text, strings.HasPrefix(m.Key, "$"), strings.HasPrefix(m.Key, "_"), strings.HasPrefix(m.Key, "//"):
 	case slices.Contains(e.own.All, m.Key), near != "" && e.Host == Other && e.own.Strict, slices.Contains(limiting, near) && (e.Host == Other || !looksLikeEntry(e.in)):
 		e.out.Members = append(e.out.Members, m) // the decoder checks it
 	case near != "" && e.Host == Other:

@@ -83,17 +83,18 @@ func (f *File) unique(all []Entry) []Entry {
 	taken := map[string]string{} // name → list
 	var out []Entry
 	for _, e := range all {
+		here := strings.Join(e.List[:min(1, len(e.List))], ".")
 		list, twice := taken[e.Key]
-		if here := strings.Join(e.List[:min(1, len(e.List))], "."); !twice {
-			taken[e.Key] = here
-		} else if list != here {
-			if f.Host.Name == "claude-code" {
-				continue
-			}
-			if f.Host != Other {
-				e.Key += " 2"
+		if twice && f.Host.Name == "claude-code" {
+			continue
+		}
+		if apart := f.Host == Other && list != here; !apart { // which the decoder names
+			for i, key := 2, e.Key; twice; i++ {
+				e.Key = fmt.Sprintf("%s %d", key, i)
+				_, twice = taken[e.Key]
 			}
 		}
+		taken[e.Key] = here
 		e.Path = syntax.Below(f.listPath(e), e.Key)
 		out = append(out, e)
 	}
@@ -115,6 +116,12 @@ func (f *File) listed(keys []string, r Report) []Entry {
 	}
 	for i, item := range n.Items {
 		path := syntax.Item(at, i)
+		if item.Kind == syntax.Text && strings.Contains(item.Scalar, "://") { // an address
+			item = object(item.At, syntax.Member{Key: "url", Value: text(item, item.Scalar)})
+		}
+		if len(keys) > 0 && keys[len(keys)-1] == "sse_servers" { // of OpenHands
+			item = object(item.At, append(slices.Clone(item.Members), syntax.Member{Key: "type", Value: text(item, "sse")})...)
+		}
 		if item.Kind == syntax.Text { // a file that has them
 			all = append(all, f.include(item.Scalar, path, item.At, r)...)
 			continue
@@ -130,8 +137,8 @@ func (f *File) listPath(e Entry) string { return syntax.Below("", f.listName(e))
 // listName returns the keys that lead to the list of an entry, as one. All lists of one file have the
 // name of the first.
 func (f *File) listName(e Entry) string {
-	keys := e.List
-	if lists := f.lists(); f.Host != Other && len(lists) > 0 {
+	keys := e.List[:min(1, len(e.List))]
+	if lists := f.lists(); len(lists) > 0 && !(f.Host == Other && len(lists[0]) == 1) {
 		keys = lists[0]
 	}
 	if len(keys) == 0 || f.Host.Name == "claude-code" {
@@ -142,7 +149,7 @@ func (f *File) listName(e Entry) string {
 
 // nameOf returns a name for an entry of a list.
 func nameOf(n *syntax.Node, i int) string {
-	for _, key := range []string{"name", "id", "title", "displayName"} {
+	for _, key := range []string{"name", "id", "title", "displayName", "uses"} {
 		if name := scalar(n.Get(key)); name != "" {
 			return name
 		}
@@ -238,6 +245,9 @@ func (f *File) switchedOff() func(name string) string {
 	}
 }
 
+// ownLists are the keys of a config of dynmcp whose entries are as hosts write them.
+var ownLists = []string{"mcpServers", "servers"}
+
 // Replace replaces the servers in the document by entries that were converted, under mcpServers or,
 // for dynmcp's own lists, under their keys. It returns the host's other keys, which it leaves out, and
 // the position of the first. known reports whether a key of the document is dynmcp's.
@@ -250,7 +260,7 @@ func (f *File) Replace(entries []Entry, known func(syntax.Member) bool) (left []
 		return lists[name]
 	}
 	for _, keys := range f.lists() {
-		if f.Host == Other && len(keys) == 1 {
+		if f.Host == Other && len(keys) == 1 && slices.Contains(ownLists, keys[0]) {
 			list(keys[0], below(f.root, keys).At)
 		}
 	}
@@ -264,7 +274,7 @@ func (f *File) Replace(entries []Entry, known func(syntax.Member) bool) (left []
 	for _, m := range f.root.Members {
 		holds := slices.ContainsFunc(f.lists(), func(keys []string) bool { return bare || keys[0] == m.Key }) || m.Key == "mcpServers" && !f.own
 		switch {
-		case f.Host == Other && !bare && lists[m.Key] != nil:
+		case f.Host == Other && slices.Contains(ownLists, m.Key) && lists[m.Key] != nil:
 			m.Value = lists[m.Key]
 			members = append(members, m)
 		case holds:
@@ -277,11 +287,11 @@ func (f *File) Replace(entries []Entry, known func(syntax.Member) bool) (left []
 			left = append(left, m.Key)
 		}
 	}
-	if f.Host != Other || bare {
-		if len(lists) == 0 {
-			list("mcpServers", f.root.At)
-		}
-		for name, n := range lists {
+	if f.Host != Other && len(lists) == 0 {
+		list("mcpServers", f.root.At)
+	}
+	for name, n := range lists {
+		if f.Host != Other || !slices.Contains(ownLists, name) || bare {
 			m := syntax.Member{Key: "mcpServers", At: n.At, Value: n}
 			if name != m.Key {
 				m.Written = name

@@ -75,8 +75,14 @@ func atPlace(file string, root *syntax.Node) (h *Host, dir string, project bool)
 			}
 		}
 	}
+	if h := Named(names[filepath.Base(file)]); h != nil && h.owns(file, root) {
+		return h, "", false
+	}
 	return nil, "", false
 }
+
+// names are the names of files that only one host has, wherever a copy is.
+var names = map[string]string{"claude_desktop_config.json": "claude-desktop", "cline_mcp_settings.json": "cline", "mcp_settings.json": "roo"}
 
 // isHome reports whether a folder is the user's: what is there is no project's.
 func isHome(dir string) bool {
@@ -113,10 +119,14 @@ func isOwn(path string, root *syntax.Node) bool {
 		return true
 	case mcp == nil:
 		return false
-	case mcp.Kind != syntax.Object || isCrush(root):
-		return !isCrush(root)
+	case isCrush(root):
+		return false
+	case root.Has("mcpServers") && (mcp.Kind != syntax.Object || slices.ContainsFunc(mcp.Members, func(m syntax.Member) bool { return m.Value.Kind != syntax.Object })):
+		return false
+	case mcp.Kind != syntax.Object:
+		return true
 	}
-	return !(isOpencode(mcp) || isChoice(mcp) || isList(mcp.Get("servers")) && !looksLikeEntry(mcp.Get("servers")) || mcp.Has("stdio_servers") || mcp.Has("sse_servers") || mcp.Has("shttp_servers"))
+	return !(isOpencode(mcp) || isChoice(mcp) || isList(mcp.Get("servers")) && !looksLikeEntry(mcp.Get("servers")) || isList(mcp.Get("mcpServers")) && !looksLikeEntry(mcp.Get("mcpServers")) || mcp.Has("stdio_servers") || mcp.Has("sse_servers") || mcp.Has("shttp_servers"))
 }
 
 func isCrush(root *syntax.Node) bool { return strings.Contains(scalar(root.Get("$schema")), "crush") }
@@ -170,7 +180,7 @@ func byContent(path string, root *syntax.Node) *Host {
 		{has("mcp", "servers") && strings.Contains(named, "openclaw"), "openclaw"},
 		{has("mcp", "servers") && yaml, "fast-agent"},
 		{has("mcp", "servers") || has("settings", "mcp", "servers"), "vscode"},
-		{mcp != nil && mcp.Kind == syntax.Object && !has("mcpServers") && !isChoice(mcp), "openhands"},
+		{mcp != nil && mcp.Kind == syntax.Object && !has("mcpServers") && !isChoice(mcp) && !has("mcp", "mcpServers"), "openhands"},
 		{has("mcpServers") && root.Has("endpoints"), "librechat"},
 		{has("mcpServers") && yaml && root.Get("mcpServers").Kind == syntax.List, "continue"},
 		{named == "plugin.json" && root.Has("name"), "claude-plugin"},
@@ -182,7 +192,7 @@ func byContent(path string, root *syntax.Node) *Host {
 			return Named(guess.name)
 		}
 	}
-	if has("mcpServers") || has("servers") || isBare(root) {
+	if has("mcpServers") || has("servers") || has("mcp", "mcpServers") || has("mcp.servers") || isBare(root) {
 		return Other
 	}
 	return nil
@@ -220,7 +230,7 @@ func (f *File) lists() [][]string {
 		}
 	}
 	if len(found) == 0 && !f.own {
-		found = find([][]string{{"mcpServers"}, {"servers"}, {"mcp", "servers"}, {"mcp_servers"}, {"context_servers"}})
+		found = find([][]string{{"mcpServers"}, {"servers"}, {"mcp", "servers"}, {"mcp", "mcpServers"}, {"mcp.servers"}, {"mcp_servers"}, {"context_servers"}})
 	}
 	if len(found) == 0 && !f.own && !f.Host.special() && isBare(f.root) {
 		return [][]string{nil}

@@ -1,6 +1,7 @@
 package hostfile
 
 import (
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -19,15 +20,15 @@ func (h *Host) special() bool {
 
 // specialEntries returns the entries of a manifest; found is false if the file is none.
 func (f *File) specialEntries(r Report) (all []Entry, found bool) {
+	name := scalar(f.root.Get("name"))
+	if name = name[strings.LastIndexByte(name, '/')+1:]; name == "" {
+		name = filepath.Base(f.Dir)
+	}
 	one := func(n *syntax.Node, path string) []Entry {
-		name := scalar(f.root.Get("name"))
-		if name = name[strings.LastIndexByte(name, '/')+1:]; name == "" {
-			name = "server"
-		}
 		return []Entry{{Member: syntax.Member{Key: name, At: n.At, Value: n}, Path: path, File: f}}
 	}
 	leave := func(why string) ([]Entry, bool) {
-		r.Leave(f.root.At, "", scalar(f.root.Get("name")), why)
+		r.Leave(f.root.At, "", name, why)
 		return nil, true
 	}
 	switch f.Host.Name {

@@ -78,7 +78,7 @@ var All = []*Host{
 	{Name: "copilot", Title: "Copilot CLI", Project: []string{".github/mcp.json", ".github/copilot/mcp.json", ".copilot/mcp-config.json"},
 		User: []string{"${COPILOT_HOME:-~/.copilot}/mcp-config.json"}, Lists: servers, Form: Copilot, Variables: Variables{Bare: true}},
 	{Name: "lmstudio", Title: "LM Studio", User: []string{"~/.lmstudio/mcp.json"}, Lists: servers},
-	{Name: "kiro", Title: "Kiro", Project: []string{".kiro/settings/mcp.json"}, User: []string{"~/.kiro/settings/mcp.json"}, Lists: servers},
+	{Name: "kiro", Title: "Kiro", Project: []string{".kiro/settings/mcp.json"}, User: []string{"~/.kiro/settings/mcp.json"}, Lists: [][]string{{"mcpServers"}, {"powers", "mcpServers"}}},
 	{Name: "junie", Title: "JetBrains Junie", Project: []string{".junie/mcp/mcp.json"}, User: []string{"~/.junie/mcp/mcp.json"}, Lists: servers},
 	{Name: "roo", Title: "Roo Code", Project: []string{".roo/mcp.json", ".kilocode/mcp.json"},
 		User: []string{"{config}/Code/User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json"}, Lists: servers, Seconds: true},
