@@ -37,7 +37,7 @@ var mayOpen = map[string]string{
 	"internal/regular/open_windows.go open":                   "the one reader",
 	"internal/atomicfile/atomicfile.go writeSynced":           "creates a file with a name of its own",
 	"internal/atomicfile/atomicfile.go syncDir":               "the directory of a file that was just written",
-	"internal/guard/start_linux.go StartWith":                     "/dev/null",
+	"internal/guard/start_linux.go StartWith":                 "/dev/null",
 	"internal/guard/child/proc_linux.go processes":            "/proc",
 	"internal/guard/child/process_linux.go detachStdio":       "/dev/null",
 	"internal/guard/child/proc_linux.go readFile":             "below /proc",
