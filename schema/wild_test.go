@@ -105,3 +105,44 @@ func shown(s Server) string {
 	raw := json.RawMessage(root.Get("mcp").Get(name).Compact())
 	return fmt.Sprintf("%s: %s\n%s", name, raw, off)
 }
+
+// A value of another kind anywhere in a host's file is an error at most.
+func TestOddFilesOfHosts(t *testing.T) {
+	archive, err := txtar.ParseFile(filepath.FromSlash("testdata/hosts/files.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := 0
+	for _, f := range archive.Files {
+		root, err := (&syntax.Source{Name: f.Name, Data: f.Data}).Parse()
+		if err != nil || syntax.IsTOML(f.Name) {
+			continue
+		}
+		var all []*syntax.Node
+		var collect func(n *syntax.Node)
+		collect = func(n *syntax.Node) {
+			all = append(all, n)
+			for _, item := range n.Items {
+				collect(item)
+			}
+			for _, m := range n.Members {
+				collect(m.Value)
+			}
+		}
+		collect(root)
+		for _, n := range all {
+			was := *n
+			for _, odd := range []syntax.Node{{}, {Kind: syntax.Number, Scalar: "1"}, {Kind: syntax.Text}, {Kind: syntax.List, Items: []*syntax.Node{{Kind: syntax.Text, Scalar: "x"}}}, {Kind: syntax.Object}} {
+				*n = odd
+				data := root.Compact()
+				_, _ = parse(f.Name, data, LoadOptions{Dir: t.TempDir(), Environ: environ, Lenient: true})
+				_, _, _ = HostServers(nil, f.Name, data)
+				tried++
+			}
+			*n = was
+		}
+	}
+	if tried < 1000 {
+		t.Errorf("only %d files tried", tried)
+	}
+}

@@ -107,7 +107,8 @@ func (f *File) published() (n *syntax.Node, why string) {
 		words = append(append(words, name), arguments(first(p, "packageArguments", "package_arguments"))...)
 		return object(p.At, syntax.Member{Key: "command", Value: text(p, words[0])}, syntax.Member{Key: "args", Value: textList(p.At, words[1:])}, syntax.Member{Key: "env", Value: env}), ""
 	}
-	for _, remote := range f.root.ItemsOf("remotes") {
+	if remotes := f.root.ItemsOf("remotes"); len(remotes) > 0 {
+		remote := remotes[0]
 		headers := &syntax.Node{Kind: syntax.Object, At: remote.At}
 		for _, h := range remote.ItemsOf("headers") {
 			headers.Members = append(headers.Members, syntax.Member{Key: scalar(h.Get("name")), At: h.At, Value: text(h, template(h, scalar(h.Get("name"))))})
