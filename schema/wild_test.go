@@ -112,7 +112,7 @@ func TestOddFilesOfHosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tried := 0
+	tried, dir := 0, t.TempDir()
 	for _, f := range archive.Files {
 		root, err := (&syntax.Source{Name: f.Name, Data: f.Data}).Parse()
 		if err != nil || syntax.IsTOML(f.Name) {
@@ -130,12 +130,16 @@ func TestOddFilesOfHosts(t *testing.T) {
 			}
 		}
 		collect(root)
+		at := 0
 		for _, n := range all {
+			if at++; at%3 != 0 { // a third of them is a second of time
+				continue
+			}
 			was := *n
 			for _, odd := range []syntax.Node{{}, {Kind: syntax.Number, Scalar: "1"}, {Kind: syntax.Text}, {Kind: syntax.List, Items: []*syntax.Node{{Kind: syntax.Text, Scalar: "x"}}}, {Kind: syntax.Object}} {
 				*n = odd
 				data := root.Compact()
-				_, _ = parse(f.Name, data, LoadOptions{Dir: t.TempDir(), Environ: environ, Lenient: true})
+				_, _ = parse(f.Name, data, LoadOptions{Dir: dir, Environ: environ, Lenient: true})
 				_, _, _ = HostServers(nil, f.Name, data)
 				tried++
 			}
