@@ -26,14 +26,13 @@ func JSONSchema(ctx context.Context) []byte {
 	}
 	drop(root, document)
 	defs := root.Get("$defs")
-	for _, servers := range []*syntax.Node{root.Get("properties").Get("mcp").Get("additionalProperties"), defs.Get("HostServer")} {
-		kinds := servers.Get("oneOf")
-		kinds.Items = slices.DeleteFunc(kinds.Items, func(kind *syntax.Node) bool {
-			return slices.ContainsFunc(kind.ItemsOf("required"), func(n *syntax.Node) bool { return slices.Contains(server, n.Scalar) })
-		})
-		for _, kind := range kinds.Items {
-			drop(kind, server)
-		}
+	drop(defs.Get("HostServer"), server)
+	kinds := root.Get("properties").Get("mcp").Get("additionalProperties").Get("oneOf")
+	kinds.Items = slices.DeleteFunc(kinds.Items, func(kind *syntax.Node) bool {
+		return slices.ContainsFunc(kind.ItemsOf("required"), func(n *syntax.Node) bool { return slices.Contains(server, n.Scalar) })
+	})
+	for _, kind := range kinds.Items {
+		drop(kind, server)
 	}
 	for before := 0; before != len(defs.Members); { // a removed definition may have been the last to refer to another
 		before = len(defs.Members)
