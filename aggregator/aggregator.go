@@ -57,6 +57,8 @@ type Options struct {
 	Launcher Launcher
 	// Logins are the logins of servers; nil uses the headers of the config, and offers none.
 	Logins Logins
+	// Adapter makes the servers of entries with an OpenAPI document; nil makes none.
+	Adapter upstream.Adapter
 	// StoreDir is the directory in which listings are kept between runs, unless the config
 	// names another one; "" keeps nothing.
 	StoreDir string

@@ -25,13 +25,14 @@ type run struct{ *Aggregator }
 // Connection implements fleet.Run.
 func (a run) Connection(u *lazy.Upstream) upstream.ConnOptions {
 	opts := upstream.ConnOptions{
-		Info:   upstream.Info{Name: "dynmcp", Version: a.opts.Version},
-		Logger: a.log,
-		Redact: a.opts.Redact,
-		Env:    a.opts.Launcher.Env(a.config(), u.Server.Name),
-		Mark:   func(h http.Header) { a.opts.Launcher.Mark(u.Server.Name, h) },
-		Tap:    a.opts.Tap,
-		Cork:   &a.cork,
+		Info:    upstream.Info{Name: "dynmcp", Version: a.opts.Version},
+		Logger:  a.log,
+		Redact:  a.opts.Redact,
+		Env:     a.opts.Launcher.Env(a.config(), u.Server.Name),
+		Adapter: a.opts.Adapter,
+		Mark:    func(h http.Header) { a.opts.Launcher.Mark(u.Server.Name, h) },
+		Tap:     a.opts.Tap,
+		Cork:    &a.cork,
 	}
 	if a.opts.Logins != nil {
 		opts.Login = a.opts.Logins.For(u.Server)

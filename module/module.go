@@ -15,6 +15,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
 // A Module is a feature that the core does not know. A zero field is what the feature lacks.
@@ -25,6 +26,8 @@ type Module struct {
 	Keys []schema.Section
 	// Verbs are its commands.
 	Verbs []cli.Verb
+	// Adapter makes servers of what does not speak MCP; nil for none.
+	Adapter upstream.Adapter
 	// Adder returns a form of the verb add; nil for none.
 	Adder func() Adder
 	// Cluster returns what joins the runs of serve together; nil for nothing.
@@ -33,10 +36,14 @@ type Module struct {
 	Start func(Run) (Part, error)
 }
 
-// An Adder is a form of the verb add: for names that another form does not take, those with a slash.
+// An Adder is a form of the verb add.
 type Adder interface {
+	// Takes reports whether the form is meant by the name of a server and the flags.
+	Takes(name string) bool
 	// Help returns what the help of add says of it, and an example.
 	Help() (long, example string)
+	// Flags says what its flags go with, and what to do, for an add that is of another form.
+	Flags() (goWith, remedy string)
 	// AddFlags adds its flags to add.
 	AddFlags(*cobra.Command)
 	// Entry makes the entry, and shows it to the user. keep stores its secrets; it is called
@@ -50,6 +57,8 @@ type Given struct {
 	Description string            // "" takes that of the registry
 	Env         map[string]string // answers or further variables
 	Headers     map[string]string // answers or further headers
+	URL         string            // the address of a remote server
+	Program     bool              // a command, its arguments or directory, or a transport is given
 	Sandbox     bool
 	Force       bool // replace an existing entry
 }
@@ -103,6 +112,16 @@ func With(ctx context.Context, all []Module) context.Context {
 func Of(ctx context.Context) []Module {
 	all, _ := ctx.Value(contextKey{}).([]Module)
 	return all
+}
+
+// AdapterOf returns the adapter of the modules of ctx, nil without one.
+func AdapterOf(ctx context.Context) upstream.Adapter {
+	for _, m := range Of(ctx) {
+		if m.Adapter != nil {
+			return m.Adapter
+		}
+	}
+	return nil
 }
 
 // SectionsOf returns the keys of the modules of the program that a context belongs to.

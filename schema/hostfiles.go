@@ -14,7 +14,7 @@ import (
 // ownKeys are the keys of an entry, those of all modules included. If strict, one that is misspelt is an error.
 // known are the sections of this program's modules.
 func ownKeys(strict bool, known []Section) hostfile.OwnKeys {
-	own := hostfile.OwnKeys{All: keysOf(serverFields), Stdio: keysOf(stdioFields), HTTP: keysOf(httpFields), Strict: strict}
+	own := hostfile.OwnKeys{All: keysOf(serverFields), Stdio: keysOf(stdioFields), HTTP: keysOf(httpFields), Reach: []string{"openapi"}, Strict: strict}
 	for _, s := range known {
 		for _, f := range fieldsOf(s.Type) {
 			if !s.Server {
@@ -202,7 +202,7 @@ func hostServer(e hostfile.Entry, all []note) HostServer {
 	markReferences(e.Value)
 	out := HostServer{Server: r.server("", e.Member).WithoutDefaults(), Entry: e}
 	s := &out.Server
-	if s.TransportOpen {
+	if s.TransportOpen || s.OpenAPI != "" {
 		s.Transport = ""
 	}
 	if s.Auth != nil {

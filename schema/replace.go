@@ -25,6 +25,7 @@ func (s Server) ReplaceSecrets(replace func(SecretUse) string) Server {
 	text := replacer(replace).text
 	s.Command = text("", "command", s.Command, "the command")
 	s.URL = text("", "url", s.URL, "the url")
+	s.OpenAPI = text("", "openapi", s.OpenAPI, "the address of the OpenAPI document")
 	before := ""
 	s.Args = slices.Clone(s.Args)
 	for i, arg := range s.Args {

@@ -155,7 +155,7 @@ func (r *reading) server(path string, m syntax.Member) Server {
 	fields := serverFields
 	typo := r.unknownKeys(path, n, entryKeys(r), serverModules)
 	if transport != "" {
-		fields = r.withoutMisplaced(path, n, transport)
+		fields = reachedBy(n, r.withoutMisplaced(path, n, transport))
 	}
 	r.members(path, n, reflect.ValueOf(&s).Elem(), fields)
 	decodeServerSections(r, path, n, &s)
@@ -171,7 +171,7 @@ func (r *reading) server(path string, m syntax.Member) Server {
 	if s.Transport = transport; transport == Stdio {
 		s.TLS = TLS{} // of the defaults
 	}
-	s.TransportOpen = transport == StreamableHTTP && !n.Has("transport")
+	s.TransportOpen = transport == StreamableHTTP && !n.Has("transport") && !n.Has("openapi")
 	r.checkServer(path, n, &s)
 	return s
 }
@@ -225,7 +225,7 @@ func transportOf(n *syntax.Node) string {
 	switch {
 	case n.Has("command"):
 		return Stdio
-	case n.Has("url"):
+	case n.Has("url"), n.Has("openapi"):
 		return StreamableHTTP
 	default:
 		return ""

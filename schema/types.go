@@ -166,6 +166,8 @@ type Server struct {
 
 	// The address of the server, http or https.
 	URL string `json:"url" group:"http" required:"true" pattern:"^https?://|[$][{]" example:"https://mcp.example.com/mcp"`
+	// The OpenAPI document (3.1, 3.0 or 2.0, JSON or YAML) whose operations are the server's tools: an http or https address, or a file. url, which may be left out for an address, is where they are sent. See docs/openapi.md.
+	OpenAPI string `json:"openapi" group:"http" nonblank:"true" example:"https://api.example.com/openapi.json"`
 	// TransportOpen reports that the entry has a url and no transport: a server that does
 	// not support streamable-http there is tried with SSE.
 	TransportOpen bool `json:"-"`

@@ -23,6 +23,7 @@ import (
 // checkServer checks an entry that was decoded.
 func (r *report) checkServer(path string, n *syntax.Node, s *Server) {
 	r.checkURL(syntax.Below(path, "url"), n.Get("url"))
+	r.checkOpenAPI(path, n)
 	r.checkHeaders(syntax.Below(path, "headers"), n.MembersOf("headers"))
 	r.checkEnv(syntax.Below(path, "env"), n.MembersOf("env"))
 	r.checkTools(path, n)

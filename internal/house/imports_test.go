@@ -16,7 +16,7 @@ const module = "github.com/dynmcp/dynmcp/"
 // that every package named may import by way of them. A package that is not
 // here may import none, or all of the core if it belongs to a module.
 var mayImport = map[string][]string{
-	"module":                               {"internal/cli", "internal/event", "schema", "aggregator", "transports/gateway", "transports/oauth"},
+	"module":                               {"internal/cli", "internal/event", "schema", "aggregator", "transports/gateway", "transports/oauth", "transports/upstream"},
 	"internal/wire":                        {},
 	"internal/membudget":                   {},
 	"internal/toolglob":                    {"internal/lazyregexp", "internal/wire"},

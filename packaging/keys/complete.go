@@ -125,7 +125,7 @@ func variants(server *jsonschema.Schema, modules []schema.Section) []*jsonschema
 	stdio := variant(server, common, schema.Stdio, "stdio")
 	stdio.Required = []string{"command"}
 	streamable := variant(server, common, schema.StreamableHTTP, "http")
-	streamable.Required = []string{"url"}
+	streamable.AnyOf = []*jsonschema.Schema{{Required: []string{"url"}}, {Required: []string{"openapi"}}}
 	sse := variant(server, common, schema.SSE, "http")
 	sse.AnyOf = []*jsonschema.Schema{{Required: []string{"transport", "url"}}, switchedOff(server)}
 	all := []*jsonschema.Schema{stdio, streamable, sse}

@@ -185,7 +185,7 @@ func (f *Flow) ask(ctx context.Context, client *http.Client, message, session st
 	if f.Server.Transport == schema.SSE {
 		method, body = http.MethodGet, ""
 	}
-	req, err := http.NewRequestWithContext(ctx, method, f.Server.URL, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, f.Server.Address(), strings.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ type guard struct {
 
 // newGuard returns the guard for a server. Its "auth" lists networks that the user trusts.
 func newGuard(server schema.Server) (*guard, error) {
-	resource, err := resourceOf(server.URL)
+	resource, err := resourceOf(server.Address())
 	if err != nil {
 		return nil, err
 	}

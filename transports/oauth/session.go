@@ -109,7 +109,7 @@ func (s *Session) machine() bool { return s.server.Auth.Machine() }
 // another token, if there is one: nothing ran before. An error of its own is a
 // *transports.Failure, and nothing was sent.
 func (s *Session) Transport(base http.RoundTripper) http.RoundTripper {
-	server, err := resourceOf(s.server.URL)
+	server, err := resourceOf(s.server.Address())
 	if err != nil {
 		return base // no request reaches an address that cannot be read
 	}

@@ -18,7 +18,7 @@ type Key struct {
 
 // KeyOf returns the key of the login at a server.
 func KeyOf(s schema.Server) Key {
-	key := Key{Server: s.Name, Resource: s.URL}
+	key := Key{Server: s.Name, Resource: s.Address()}
 	if s.Auth != nil {
 		key.Client = s.Auth.ClientID
 	}

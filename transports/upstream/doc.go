@@ -19,6 +19,7 @@
 //	  streamLink       stream.go     an existing stream
 //	  httpLink         http.go       a POST a call, http_exchange.go; a GET stream, http_listen.go
 //	  sseLink          sse.go        POSTs, and one stream for all answers
+//	  adaptedLink      adapter.go    a server that a module makes of an HTTP API
 //
 // Read conn.go and call.go first, then the link of interest, then receive.go.
 package upstream

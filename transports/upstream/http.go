@@ -35,6 +35,7 @@ type httpLink struct {
 	url     string
 	postURL string // for POSTs; url, unless the upstream names another one (SSE)
 	client  *http.Client
+	open    context.Context        // until release
 	release context.CancelFunc     // closes the sockets
 	header  http.Header            // of every request
 	idle    chan *exchange         // received by goroutines that wait for another exchange
@@ -53,7 +54,7 @@ func newHTTPLink(c *Conn) *httpLink {
 	}
 	header.Set("Accept", "application/json, text/event-stream")
 	return &httpLink{
-		conn: c, url: c.server.URL, postURL: c.server.URL, client: newHTTPClient(open, c.opts), release: release, header: header,
+		conn: c, url: c.server.URL, postURL: c.server.URL, client: newHTTPClient(open, c.opts), open: open, release: release, header: header,
 		idle: make(chan *exchange), posting: goroutines{panicked: c.panicked},
 	}
 }

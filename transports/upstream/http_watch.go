@@ -49,10 +49,15 @@ func (e notSentError) Unwrap() error { return e.error }
 // *answerBody, may stall. The error is a notSentError if nothing of the request reached the
 // upstream.
 func (l *httpLink) fetch(req *http.Request) (*http.Response, error) {
-	a := newAttempt(req.Context(), l.conn.opts.timing.http, &l.conn.health.activity)
+	return l.conn.fetch(l.client, req)
+}
+
+func (c *Conn) fetch(client *http.Client, req *http.Request) (*http.Response, error) {
+	a := newAttempt(req.Context(), c.opts.timing.http, &c.health.activity)
+	a.empty = req.GetBody == nil && req.Context().Value(callKey{}) != nil
 	req = req.WithContext(httptrace.WithClientTrace(a.ctx, a.trace()))
 	req.GetBody = a.once(req.GetBody)
-	resp, err := l.client.Do(req)
+	resp, err := client.Do(req)
 	a.timer.Stop()
 	if err != nil {
 		err = a.failed(a.stallOr(err))
@@ -74,6 +79,7 @@ type attempt struct {
 	written  atomic.Bool   // part of the request was written
 	answered atomic.Bool   // a header has begun to arrive
 	inBody   atomic.Bool   // it has arrived
+	empty    bool          // a request of a call that has no body, whose GetBody could refuse to repeat it
 }
 
 func newAttempt(ctx context.Context, timeouts httpTimeouts, activity *atomic.Int64) *attempt {
@@ -93,9 +99,9 @@ func (a *attempt) stalled() {
 	a.cancel(fmt.Errorf("the answer %w: the rest of its header did not come for %s", errStalled, a.timeouts.header))
 }
 
-// stallOr returns the stall that ended the request, or err if there was none.
+// stallOr returns why this attempt itself ended the request, or err if it did not.
 func (a *attempt) stallOr(err error) error {
-	if cause := context.Cause(a.ctx); errors.Is(cause, errStalled) {
+	if cause := context.Cause(a.ctx); errors.Is(cause, errStalled) || errors.Is(cause, errSentBefore) {
 		return cause
 	}
 	return err
@@ -103,7 +109,12 @@ func (a *attempt) stallOr(err error) error {
 
 func (a *attempt) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
-		GetConn:      func(string) { a.reset() }, // also when a redirect is followed
+		GetConn: func(string) { // also when a redirect is followed
+			if a.empty && a.written.Load() && !a.answered.Load() {
+				a.cancel(errSentBefore)
+			}
+			a.reset()
+		},
 		WroteHeaders: func() { a.written.Store(true) },
 		GotFirstResponseByte: func() {
 			a.activity.Add(1)

@@ -18,14 +18,16 @@ import (
 func Open(server schema.Server, opts ConnOptions) (*Conn, error) {
 	c := newConn(server, opts)
 	var err error
-	switch server.Transport {
-	case schema.Stdio:
+	switch {
+	case server.OpenAPI != "":
+		err = openAdapted(c)
+	case server.Transport == schema.Stdio:
 		err = openChild(c)
-	case schema.StreamableHTTP:
+	case server.Transport == schema.StreamableHTTP:
 		if err = configureTLS(c); err == nil {
 			c.link = newHTTPLink(c)
 		}
-	case schema.SSE:
+	case server.Transport == schema.SSE:
 		if err = configureTLS(c); err == nil {
 			c.link = &sseLink{httpLink: newHTTPLink(c), ready: make(chan struct{})}
 		}

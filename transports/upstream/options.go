@@ -36,6 +36,9 @@ type ConnOptions struct {
 	// Login authorizes HTTP requests. If it is zero, only the headers of the config are sent.
 	Login Login
 
+	// Adapter makes the server of an entry with an OpenAPI document. Nil means that no module does.
+	Adapter Adapter
+
 	// Mark adds headers that identify the principal of each HTTP request. It may be nil.
 	Mark func(http.Header)
 

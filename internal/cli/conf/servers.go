@@ -43,7 +43,7 @@ func CompleteServers(t *Flags, suffix string) cobra.CompletionFunc {
 func Endpoint(s schema.Server) string {
 	s = s.ReplaceSecrets(func(schema.SecretUse) string { return redact.Mark })
 	if s.Transport != schema.Stdio {
-		return s.URL
+		return s.Address()
 	}
 	return shellescape.QuoteCommand(append([]string{s.Command}, s.Args...))
 }

@@ -299,7 +299,7 @@ func (d *doctor) checkAddresses(ctx context.Context) {
 		client.Timeout = d.timeout
 	}
 	for _, s := range conf.Enabled(d.Cfg) {
-		if s.Transport == schema.Stdio || strings.Contains(s.URL, "${") { // secrets are not resolved here
+		if s.Transport == schema.Stdio || strings.Contains(s.Address(), "${") { // secrets are not resolved here
 			continue
 		}
 		certificates, err := certs.Config(s.TLS)
@@ -310,7 +310,7 @@ func (d *doctor) checkAddresses(ctx context.Context) {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
 		transport.TLSClientConfig = certificates
 		client.Transport = transport
-		status, err := probe(ctx, &client, s.URL)
+		status, err := probe(ctx, &client, s.Address())
 		transport.CloseIdleConnections()
 		if err != nil {
 			d.add(finding{Check: aboutServers, Level: problem, Server: s.Name, Text: err.Error(), Hint: cmp.Or(certs.Hint(err), selfhost.URLHint(err))})

@@ -34,8 +34,8 @@ type addFlags struct {
 	dryRun       bool
 	lazy         bool
 	warm         bool
-	other        module.Adder // of a module; nil without one
-	others       []string     // its flags
+	forms        []module.Adder          // of modules
+	formOf       map[string]module.Adder // by their flags
 }
 
 // Add adds a server to a config.
@@ -101,8 +101,8 @@ func (f *addFlags) run(cmd *cobra.Command, args []string) error {
 	s.Name = args[0]
 	keep := func() error { return nil }
 	var err error
-	if f.other != nil && strings.Contains(s.Name, "/") {
-		keep, err = f.byModule(cmd, command)
+	if i := slices.IndexFunc(f.forms, func(form module.Adder) bool { return form.Takes(s.Name) }); i >= 0 {
+		keep, err = f.byModule(cmd, f.forms[i], command)
 	} else {
 		err = f.complete(cmd, command)
 	}
@@ -123,35 +123,35 @@ var validName = lazyregexp.New(schema.NamePattern)
 
 // addForm adds the form of add that a module has, and its flags.
 func (f *addFlags) addForm(cmd *cobra.Command) {
-	own := map[string]bool{}
-	cmd.Flags().VisitAll(func(flag *pflag.Flag) { own[flag.Name] = true })
+	f.formOf = map[string]module.Adder{}
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) { f.formOf[flag.Name] = nil })
 	for _, m := range module.Of(cmd.Context()) {
 		if m.Adder != nil {
-			f.other = m.Adder()
-			f.other.AddFlags(cmd)
-			long, example := f.other.Help()
+			form := m.Adder()
+			form.AddFlags(cmd)
+			long, example := form.Help()
 			cmd.Long += "\n\n" + long
 			cmd.Example += "\n" + example
+			f.forms = append(f.forms, form)
+			cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+				if _, known := f.formOf[flag.Name]; !known {
+					f.formOf[flag.Name] = form
+				}
+			})
 		}
 	}
-	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-		if !own[flag.Name] {
-			f.others = append(f.others, flag.Name)
-		}
-	})
 }
 
-// byModule completes the server from its name in a registry. keep stores its secrets.
-func (f *addFlags) byModule(cmd *cobra.Command, command []string) (keep func() error, err error) {
+// byModule completes the server by a form of a module. keep stores its secrets.
+func (f *addFlags) byModule(cmd *cobra.Command, form module.Adder, command []string) (keep func() error, err error) {
 	s := &f.server
-	if len(command) > 0 || s.Transport != "" || s.Command != "" || s.URL != "" || len(s.Args) > 0 || s.Cwd != "" {
-		return nil, hint.With(errors.New("a command, --url, --transport, --args and --cwd do not go with a server of a registry"), "the registry says how it is run; --via chooses")
-	}
+	given := module.Given{Config: f.config, Description: s.Description, URL: s.URL, Sandbox: s.Sandbox.On, Force: f.force}
+	given.Program = len(command) > 0 || s.Transport != "" || s.Command != "" || len(s.Args) > 0 || s.Cwd != ""
 	if err := cmp.Or(f.parseEnv(), f.parseHeaders()); err != nil {
 		return nil, err
 	}
-	given := module.Given{Config: f.config, Description: s.Description, Env: s.Env, Headers: s.Headers, Sandbox: s.Sandbox.On, Force: f.force}
-	if f.server, keep, err = f.other.Entry(cmd, s.Name, given); err != nil {
+	given.Env, given.Headers = s.Env, s.Headers
+	if f.server, keep, err = form.Entry(cmd, s.Name, given); err != nil {
 		return nil, err
 	}
 	return keep, f.server.Check()
@@ -160,10 +160,15 @@ func (f *addFlags) byModule(cmd *cobra.Command, command []string) (keep func() e
 // complete completes the server from the flags, and checks them.
 func (f *addFlags) complete(cmd *cobra.Command, command []string) error {
 	s := &f.server
-	for _, name := range f.others {
-		if cmd.Flags().Changed(name) {
-			return hint.With(fmt.Errorf("--%s goes with the name of a server in a registry", name), "dynmcp search finds names; they look like io.github.user/server")
+	var misplaced error
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		if form := f.formOf[flag.Name]; form != nil && misplaced == nil {
+			what, remedy := form.Flags()
+			misplaced = hint.With(fmt.Errorf("--%s goes with %s", flag.Name, what), "%s", remedy)
 		}
+	})
+	if misplaced != nil {
+		return misplaced
 	}
 	if !validName().MatchString(s.Name) {
 		return hint.With(cli.MessageError(fmt.Sprintf("Invalid MCP name %q", s.Name)), "use lower-case letters, digits and hyphens, with no hyphen at the start")

@@ -39,6 +39,7 @@ func NewAggregator(ctx context.Context, cfg *schema.Config, opts aggregator.Opti
 	if opts.Logins == nil {
 		opts.Logins = login.Of(login.Store, opts.Logger)
 	}
+	opts.Adapter = module.AdapterOf(ctx)
 	opts.StoreDir, opts.Definitions = conf.CatalogDir(), conf.DefinitionsDir()
 	run.Config, run.Log = cfg, opts.Logger
 	if parts, err = startParts(ctx, run); err != nil {
@@ -76,7 +77,7 @@ func (l Launcher) Package(ctx context.Context, s schema.Server) string { return 
 func digestOf(cfg *schema.Config) string {
 	h := sha256.New()
 	for _, s := range cfg.Servers {
-		line, err := json.Marshal([]any{s.Name, s.Transport, s.Command, s.Args, s.Cwd, s.URL})
+		line, err := json.Marshal([]any{s.Name, s.Transport, s.Command, s.Args, s.Cwd, s.URL, s.OpenAPI})
 		if err != nil {
 			line = []byte(s.Name)
 		}
