@@ -9,6 +9,7 @@ import (
 	"github.com/dynmcp/dynmcp/modules/hosts"
 	"github.com/dynmcp/dynmcp/modules/messages"
 	"github.com/dynmcp/dynmcp/modules/metrics"
+	"github.com/dynmcp/dynmcp/modules/openapi"
 	"github.com/dynmcp/dynmcp/modules/pins"
 	"github.com/dynmcp/dynmcp/modules/registry"
 	"github.com/dynmcp/dynmcp/modules/scripts"
@@ -23,6 +24,7 @@ var modules = []module.Module{
 	hosts.Module,
 	messages.Module,
 	metrics.Module,
+	openapi.Module,
 	pins.Module,
 	registry.Module,
 	scripts.Module,

@@ -55,6 +55,14 @@ Nothing is written before you agree, or give --yes.`,
 		`  dynmcp add io.github.user/weather@1.2.0 --via npm --set UNITS=metric --yes`
 }
 
+// Takes reports whether a name is one of registries.
+func (a *Adding) Takes(name string) bool { return strings.Contains(name, "/") }
+
+// Flags says what the flags go with.
+func (a *Adding) Flags() (goWith, remedy string) {
+	return "the name of a server in a registry", "dynmcp search finds names; they look like io.github.user/server"
+}
+
 // AddFlags adds the flags to a command.
 func (a *Adding) AddFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
@@ -71,7 +79,9 @@ func (a *Adding) AddFlags(cmd *cobra.Command) {
 // Entry makes an entry for the server which of a registry, NAME or NAME@VERSION, and prints what
 // it runs. The caller must call keep, which stores the secrets, before it writes the entry.
 func (a *Adding) Entry(cmd *cobra.Command, which string, given module.Given) (s schema.Server, keep func() error, err error) {
-	a.Given = given
+	if a.Given = given; given.Program || given.URL != "" {
+		return s, nil, hint.With(errors.New("a command, --url, --transport, --args and --cwd do not go with a server of a registry"), "the registry says how it is run; --via chooses")
+	}
 	name, version, err := api.CutVersion(which)
 	if err != nil {
 		return s, nil, hint.With(err, "dynmcp search WORDS finds names; they look like io.github.user/server")

@@ -1,0 +1,15 @@
+// Package openapi makes a server of an HTTP API: the operations of its OpenAPI document are the tools.
+//
+//	adapter, server    server.go     requests of MCP; the document is fetched, stored and compared
+//	document           document.go   a document as a tree, references
+//	operation          operation.go  names, addresses, the tool as it is listed
+//	param, body        input.go      what an operation takes
+//	converter          schema.go     schemas of OpenAPI as JSON Schema
+//	                   request.go    arguments become an HTTP request
+//	                   result.go     an answer becomes a result
+package openapi
+
+import "github.com/dynmcp/dynmcp/module"
+
+// Module makes servers of entries with an OpenAPI document, and a form of add for them.
+var Module = module.Module{Name: "openapi", Adapter: adapter{}}
