@@ -184,6 +184,8 @@ func unescaped(part string) string {
 	return strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
 }
 
+var errLoop = errors.New("a reference leads to itself")
+
 // follow returns the object that v is or refers to. It is not for schemas, which may refer to
 // themselves.
 func (d *document) follow(v any) (object, error) {
@@ -201,7 +203,7 @@ func (d *document) follow(v any) (object, error) {
 			return nil, err
 		}
 	}
-	return nil, errors.New("a reference leads to itself")
+	return nil, errLoop
 }
 
 // info returns a text of the document's info.

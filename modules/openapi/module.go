@@ -7,9 +7,10 @@
 //	converter          schema.go     schemas of OpenAPI as JSON Schema
 //	                   request.go    arguments become an HTTP request
 //	                   result.go     an answer becomes a result
+//	adding             adding.go     add NAME --openapi
 package openapi
 
 import "github.com/dynmcp/dynmcp/module"
 
 // Module makes servers of entries with an OpenAPI document, and a form of add for them.
-var Module = module.Module{Name: "openapi", Adapter: adapter{}}
+var Module = module.Module{Name: "openapi", Adapter: adapter{}, Adder: newAdder}

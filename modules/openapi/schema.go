@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -174,6 +175,9 @@ func (c *converter) reference(ref string, o object, depth int) any {
 	name, known := c.names[ref]
 	if !known {
 		target, err := c.doc.at(ref)
+		if _, loop := c.doc.follow(o); errors.Is(loop, errLoop) {
+			return object{}
+		}
 		if err != nil {
 			c.fail(err)
 			return object{}
@@ -263,7 +267,7 @@ func isSchemas(c *converter, v any, depth int) (any, bool) {
 	for _, item := range list {
 		out = append(out, c.schema(item, depth+1))
 	}
-	return out, len(out) > 0
+	return out, len(out) > 0 && c.budget >= 0
 }
 
 func isEnum(c *converter, v any, _ int) (any, bool) {
@@ -307,7 +311,7 @@ func isProperties(c *converter, v any, depth int) (any, bool) {
 	o, ok := v.(object)
 	out := make(object, len(o))
 	for _, name := range sorted(o) {
-		if !c.hides(o[name]) {
+		if c.budget >= 0 && !c.hides(o[name]) {
 			c.spend(len(name) + 4)
 			out[name] = c.schema(o[name], depth+1)
 		}
@@ -385,7 +389,10 @@ func (c *converter) keywords(o, out object, known map[string]keyword, depth int)
 // tidy adapts what OpenAPI means otherwise than JSON Schema does.
 func (c *converter) tidy(o, out object) {
 	if o["additionalProperties"] == false {
-		out["additionalProperties"] = false
+		delete(out, "additionalProperties")
+		if c.budget >= 0 { // otherwise properties may be missing
+			out["additionalProperties"] = false
+		}
 	}
 	if properties, ok := o["properties"].(object); ok {
 		c.tidyRequired(properties, out)

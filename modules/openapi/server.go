@@ -217,7 +217,7 @@ func (s *server) apiOf(from *stored, known *api) (*api, error) {
 	if a.all, left, err = d.operations(s.at); err != nil {
 		return nil, err
 	}
-	if len(left) > 0 {
+	if len(left) > 0 && s.web != nil {
 		s.web.Log().Warn("operations of the OpenAPI document are left out", "count", len(left), "first", left[0])
 	}
 	for _, op := range a.all {
