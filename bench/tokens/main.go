@@ -89,6 +89,11 @@ func run(from string) error {
 			fmt.Fprintf(w, "%d servers, %s\t%d\t%d\n", len(set), m.name, l.Direct, l.Through)
 		}
 	}
+	l, err := countDocument(dir)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "an API of %d operations, lazy\t%d\t%d\n", operations, l.Direct, l.Through)
 	if types, err = count(dir, servers, modes[0].eager, "typescript"); err != nil {
 		return err
 	}
@@ -97,6 +102,32 @@ func run(from string) error {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\n", a.Call, a.Calls, a.Median, a.Most, types.Answers[i].Median, types.Answers[i].Most)
 	}
 	return w.Flush()
+}
+
+// operations are those of the document that countDocument counts.
+const operations = 1000
+
+// countDocument runs dynmcp tokens with an entry whose OpenAPI document has many operations.
+func countDocument(dir string) (l ledger, err error) {
+	paths := map[string]any{}
+	for i := range operations {
+		paths[fmt.Sprintf("/shops/{shop}/things%d", i)] = map[string]any{"get": map[string]any{
+			"operationId": fmt.Sprintf("things/list-%d", i), "summary": fmt.Sprintf("List the things of kind %d", i), "tags": []string{fmt.Sprintf("kind %d", i%20)},
+			"parameters": []any{
+				map[string]any{"name": "shop", "in": "path", "required": true, "schema": map[string]any{"type": "string"}},
+				map[string]any{"name": "page", "in": "query", "description": "Which page, from 1", "schema": map[string]any{"type": "integer", "minimum": 1}},
+			},
+		}}
+	}
+	text, err := json.Marshal(map[string]any{"openapi": "3.0.3", "info": map[string]any{"title": "Shops", "version": "1"}, "paths": paths})
+	if err != nil {
+		return l, err
+	}
+	document := filepath.Join(dir, "openapi.json")
+	if err := os.WriteFile(document, text, 0o600); err != nil {
+		return l, err
+	}
+	return ledgerOf(dir, "json", map[string]any{"shops": map[string]any{"openapi": document, "url": "http://127.0.0.1:1", "description": "Shops and their things, by kind."}})
 }
 
 // A ledger is the output of `dynmcp tokens --json`.
@@ -124,6 +155,11 @@ func count(dir string, servers []corpus.Server, eager func(i int) bool, definiti
 		}
 		entries[s.Name] = entry
 	}
+	return ledgerOf(dir, definitions, entries)
+}
+
+// ledgerOf runs dynmcp tokens with these entries.
+func ledgerOf(dir, definitions string, entries map[string]any) (l ledger, err error) {
 	config, err := json.Marshal(map[string]any{"startup_wait": "5m", "catalog": map[string]any{"dir": "", "definitions": definitions}, "mcp": entries})
 	if err != nil {
 		return l, err

@@ -45,9 +45,9 @@ var outgrown = map[string]struct {
 	limit int
 	why   string
 }{
-	"lines of the core": {84_400, "scripts, the page, sandbox, policy and pins are wired by hand still"},
+	"lines of the core": {87_500, "scripts, the page, sandbox, policy and pins are wired by hand still"},
 
-	"lines": {97_000, "what the seeds ask for stays, and scripts, registries, profiles, the page, verify and recordings came"},
+	"lines": {100_500, "what the seeds ask for stays, and scripts, registries, profiles, the page, verify and recordings came"},
 
 	"references up in schema/hostfile": {25, "an entry may name a file that has entries, and the table of keys refers to the conversions"},
 

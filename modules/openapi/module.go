@@ -4,7 +4,7 @@
 //	document           document.go   a document as a tree, references
 //	operation          operation.go  names, addresses, the tool as it is listed
 //	param, body        input.go      what an operation takes
-//	converter          schema.go     schemas of OpenAPI as JSON Schema
+//	converter          schema.go     schemas of OpenAPI as JSON Schema; keywords.go: their keywords
 //	                   request.go    arguments become an HTTP request
 //	                   result.go     an answer becomes a result
 //	adding             adding.go     add NAME --openapi

@@ -165,14 +165,14 @@ func (w *Web) Do(req *http.Request) (*http.Response, error) {
 	if req.Header.Get("User-Agent") == "" {
 		req.Header.Set("User-Agent", "dynmcp/"+w.link.conn.opts.Info.Version)
 	}
-	resp, err := w.link.conn.fetch(client, req)
+	resp, err := fetch(w.link.conn, client, req)
 	if isRefused(err) && !waitAtMost(req.Context().Done(), redialPause) {
 		if req.GetBody != nil {
 			if req.Body, err = req.GetBody(); err != nil {
 				return nil, w.link.requestFailure(notSentError{err})
 			}
 		}
-		resp, err = w.link.conn.fetch(client, req)
+		resp, err = fetch(w.link.conn, client, req)
 	}
 	if err != nil {
 		return nil, w.link.requestFailure(err)

@@ -49,10 +49,10 @@ func (e notSentError) Unwrap() error { return e.error }
 // *answerBody, may stall. The error is a notSentError if nothing of the request reached the
 // upstream.
 func (l *httpLink) fetch(req *http.Request) (*http.Response, error) {
-	return l.conn.fetch(l.client, req)
+	return fetch(l.conn, l.client, req)
 }
 
-func (c *Conn) fetch(client *http.Client, req *http.Request) (*http.Response, error) {
+func fetch(c *Conn, client *http.Client, req *http.Request) (*http.Response, error) {
 	a := newAttempt(req.Context(), c.opts.timing.http, &c.health.activity)
 	a.empty = req.GetBody == nil && req.Context().Value(callKey{}) != nil
 	req = req.WithContext(httptrace.WithClientTrace(a.ctx, a.trace()))
