@@ -40,7 +40,7 @@ func (a *adding) Help() (long, example string) {
 	return `--openapi makes a server of an HTTP API: the operations of its OpenAPI document are the tools.
 add reads the document and shows how many operations it has, by tag, and what they cost.
 --tags takes those of some tags only. See docs/openapi.md.`,
-		`  dynmcp add pets --openapi https://api.example.com/openapi.json --tags pets,store \
+		`  dynmcp add pets --openapi https://api.example.com/openapi.json --tags pets \
     --header 'Authorization: Bearer ${TOKEN}'`
 }
 
