@@ -40,9 +40,6 @@ func (r *report) checkOpenAPI(path string, n *syntax.Node) {
 	if document == nil {
 		return
 	}
-	if t := n.Get("transport"); t != nil && t.Scalar == SSE {
-		r.fail(t.At, syntax.Below(path, "transport"), "an OpenAPI document does not go with transport sse", "leave the key out")
-	}
 	if !isKnownText(document) {
 		return
 	}

@@ -45,7 +45,7 @@ var besides = map[string]string{
 var unread = []string{"ui --config", "ui --env", "use --config"}
 
 // dialed are the flags whose addresses are not listened on.
-var dialed = []string{"url", "registry", "schema", "peer-advertise"}
+var dialed = []string{"url", "openapi", "registry", "schema", "peer-advertise"}
 
 // Every verb that opens a file or listens says in words what is wrong: for each flag and argument
 // for a file that is not there, and for each address that another program holds.
