@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/dynmcp/dynmcp/aggregator/extension"
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/aggregator/internal/call"
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
@@ -86,6 +87,8 @@ type Options struct {
 	Memory *membudget.Budget
 	// Tap shows the messages of hosts and upstreams; may be nil.
 	Tap *event.Tap
+	// Extensions are what modules add for extensions of MCP.
+	Extensions extension.Set
 	// Observe receives the events of the run.
 	Observe event.Observers
 	// Redact hides secrets in failures; those of the config are added to it. Nil hides nothing.
@@ -168,11 +171,11 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	a.pinning = &pinning.Env{Catalog: a.catalog, Config: a.lock.RLocker(), Run: below}
 	a.fleet = fleet.New(fleet.Dependencies{
 		Context: a.ctx, Log: a.log, Observation: a.observation, Work: a.work, Catalog: a.catalog, Sessions: a.sessions, TaskOwners: a.taskOwners,
-		Config: a.lock.RLocker(), Places: opts.Cluster, Open: upstream.Open, Run: below,
+		Config: a.lock.RLocker(), Places: opts.Cluster, Open: upstream.Open, Run: below, ExtensionLists: opts.Extensions.Lists(),
 		SingleWrap: cfg.SingleWrap, Strict: opts.Strict, SkipBroken: opts.IgnoreBrokenTools,
 	})
 	a.set = a.fleet.Set
-	a.scopes = scope.Env{Fleet: a.fleet, Catalog: a.catalog, Work: a.work, Run: below}
+	a.scopes = scope.Env{Fleet: a.fleet, Catalog: a.catalog, Work: a.work, Run: below, Extensions: &a.opts.Extensions}
 	a.judge = judge.Env{Served: below, States: states, Permits: permit.Permits{States: states}}
 	a.calls = forward.Env{
 		Env:   call.NewEnv(a.work, a.log, opts.Memory, opts.Keys, opts.Replica),

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -176,7 +177,7 @@ func (q request) awaitLists(ctx context.Context) error {
 func (q request) introduction() []byte {
 	view := q.Plain()
 	info := json.RawMessage(fmt.Appendf(nil, `{"name":"dynmcp","title":"dynmcp","version":%s}`, wire.Quote(q.agg.opts.Version)))
-	capabilities, text := q.WithTasks(withExtensions(view.Capabilities(!view.Complete()), view, q.Able())), q.Instructions()
+	capabilities, text := q.WithTasks(withExtensions(view.Capabilities(!view.Complete()), view, q.Able(), q.agg.opts.Extensions.Lists())), q.Instructions()
 	var rest json.RawMessage
 	if u := q.Single(); u != nil {
 		if server, ok := view.Server(u.Server.Name); ok && server.Loaded {
@@ -259,7 +260,13 @@ func (q *controlRequest) list(ctx context.Context, which listing.List) (mcp.Resu
 	if which.Key == "tools" && q.Surface().Direct {
 		q.Shown.AddList(view)
 	} else if which.Key == "tools" {
-		q.Shown.AddPinned(q.agg.config().Pin, view, view != q.View())
+		shown := slices.Clip(q.agg.config().Pin)
+		for _, t := range q.AddedTools(view) {
+			if t.Of != nil {
+				shown = append(shown, t.Of.Name)
+			}
+		}
+		q.Shown.AddPinned(shown, view, view != q.View())
 	}
 	if q.Recipient.Read(now, tasks, which, content) {
 		q.agg.changed.Set()

@@ -9,8 +9,10 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/dynmcp/dynmcp/aggregator/extension"
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
 	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 	"github.com/dynmcp/dynmcp/aggregator/internal/task"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
@@ -22,24 +24,44 @@ import (
 // for them on. The methods of an extension "vendor.example/x" begin with "x/".
 
 // withExtensions adds the extensions of a view's servers to capabilities. Of two servers with one
-// extension, the settings of the first are announced. A server that is not known yet may have views, so a
-// host that shows them is told so.
-func withExtensions(capabilities json.RawMessage, view *catalog.View, able catalog.Abilities) json.RawMessage {
+// extension, the settings of the first are announced, with what only the second has. A server that is not
+// known yet may have views, so a host that shows them is told so, and it may have what these lists have.
+func withExtensions(capabilities json.RawMessage, view *catalog.View, able catalog.Abilities, lists []extension.List) json.RawMessage {
 	all := []byte(`{}`)
 	for _, server := range view.Servers() {
 		for key, settings := range wire.Members(wire.Get(server.Capabilities, "extensions")) {
-			if id, _ := wire.Text(key); id != "" && id != task.Extension && wire.Get(all, id) == nil {
-				all = wire.Set(all, string(bytes.Trim(key, `"`)), settings)
+			id, _ := wire.Text(key)
+			if id == "" || id == task.Extension {
+				continue
 			}
+			if first := wire.Get(all, id); first != nil {
+				settings = withMembers(first, settings)
+			}
+			all = wire.Set(all, string(bytes.Trim(key, `"`)), settings)
 		}
 	}
 	if !view.Complete() && able.ShowsViews() && wire.Get(all, catalog.AppsExtension) == nil {
 		all = wire.Set(all, catalog.AppsExtension, []byte(`{}`))
 	}
+	for _, list := range lists {
+		if !view.Complete() && wire.Get(all, list.Extension) == nil {
+			all = wire.Set(all, list.Extension, list.Settings)
+		}
+	}
 	if len(all) == len(`{}`) {
 		return capabilities
 	}
 	return wire.Set(capabilities, "extensions", all)
+}
+
+// withMembers returns an object with the members of others that it lacks.
+func withMembers(object, others json.RawMessage) json.RawMessage {
+	for key, value := range wire.Members(others) {
+		if name, _ := wire.Text(key); name != "" && wire.IsObject(object) && wire.Get(object, name) == nil {
+			object = wire.Set(object, string(bytes.Trim(key, `"`)), value)
+		}
+	}
+	return object
 }
 
 // extending returns the servers with an extension whose methods begin with area/, in config order.
@@ -62,6 +84,12 @@ func (q request) passExtension() {
 	r := q.r
 	area, _, _ := strings.Cut(r.Method, "/")
 	all := q.extending(area)
+	if strings.HasPrefix(r.Method, "resources/") { // of an extension of resources: by its URI
+		if uri, ok := q.member("uri"); ok {
+			q.sendTo(q.resource(uri, r.Era), "uri")
+		}
+		return
+	}
 	raw, _, err := wire.GetStrict(r.Params, "uri", "_meta")
 	uri, named := wire.Text(raw)
 	switch to := q.resource(uri, r.Era); {
@@ -71,6 +99,8 @@ func (q request) passExtension() {
 		q.listOfAll(all)
 	case named && (to.known() || len(all) > 1):
 		q.sendTo(to, "uri")
+	case len(all) == 0 && q.isKept(r.Method):
+		q.emptyList()
 	case len(all) == 1:
 		q.agg.calls.Dispatch(q.Session, r, forward.Route{Upstream: all[0], Params: r.Params})
 	case len(all) > 1:
@@ -80,6 +110,27 @@ func (q request) passExtension() {
 	default:
 		r.Reply(nil, unknownMethod(r.Method))
 	}
+}
+
+// isKept reports whether a method is a list of an extension that the listings of servers have.
+func (q request) isKept(method string) bool {
+	return slices.ContainsFunc(q.agg.opts.Extensions.Lists(), func(l extension.List) bool { return l.Method == method })
+}
+
+// emptyList answers a list which no server is known to have, after those that are starting.
+func (q request) emptyList() {
+	area, _, _ := strings.Cut(q.r.Method, "/")
+	q.answer(surface.Question{Known: func() bool { return len(q.extending(area)) > 0 }, Answer: func() {
+		if all := q.extending(area); len(all) > 0 {
+			q.listOfAll(all)
+			return
+		}
+		for _, l := range q.agg.opts.Extensions.Lists() {
+			if l.Method == q.r.Method {
+				q.r.Reply(wire.Set([]byte(`{}`), l.Key, []byte(`[]`)), nil)
+			}
+		}
+	}}, false)
 }
 
 // maxPages limits the pages of a list that are fetched from one server.

@@ -82,6 +82,10 @@ func (s session) handle(r *host.Request) {
 		}
 	case "resources/read":
 		if uri, ok := q.member("uri"); ok {
+			if own := s.agg.opts.Extensions.Resource(s, uri); own != nil {
+				q.readOwn(own)
+				return
+			}
 			q.sendTo(s.resource(uri, r.Era), "uri")
 		}
 	case "prompts/get":

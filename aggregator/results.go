@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/aggregator/extension"
 	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
 	"github.com/dynmcp/dynmcp/aggregator/internal/pinning"
 	"github.com/dynmcp/dynmcp/aggregator/internal/results"
@@ -45,6 +46,7 @@ func (a run) Check(c *forward.Call, conn *upstream.Conn, waited bool) error {
 // schema if the server reports invalid input, that the tool is not as approved, that the server has
 // another process.
 func (a run) Explain(c *forward.Call, outline *wire.Outline, result json.RawMessage) json.RawMessage {
+	result = a.opts.Extensions.Show(a.of(c.Session), extension.Answer{Method: c.Method, Server: c.Route.Upstream.Server.Name, Tool: c.Route.Tool, Surface: c.Route.Surface}, result)
 	if c.Route.Changed != nil {
 		if changed, err := json.Marshal(c.Route.Changed); err == nil {
 			result = transports.SetMeta(result, metaChanged, changed)

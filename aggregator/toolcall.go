@@ -48,6 +48,9 @@ func (q request) toolCall(by *surface.Target) *toolCall {
 		return nil
 	}
 	if by == nil {
+		if means := c.agg.opts.Extensions.Call(c.session, c.Name, arguments.In(r.Params)); means != nil {
+			return c.readExtensionCall(means)
+		}
 		return c
 	}
 	if c.Input = arguments.In(r.Params); c.Input != nil && !wire.IsObject(c.Input) {

@@ -31,6 +31,8 @@ type Listing struct {
 	Declared  Abilities              // of the host for which it was listed; more than AbleToAll if not known
 	Unlisted  map[Abilities][]string // what hosts with other abilities are not listed, see abilities.go
 
+	More map[string][]json.RawMessage // lists of extensions, by method
+
 	Failed map[string]string // lists that could not be fetched and are empty here: method → why
 }
 

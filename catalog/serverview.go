@@ -37,9 +37,10 @@ type Tool struct {
 
 	Input *input.Schema // of InputSchema
 
-	Access   toolglob.Access // according to the annotations
-	Class    string          // for the rules of a policy
-	OnlyTask bool            // it runs only as a task
+	Access    toolglob.Access // according to the annotations
+	Class     string          // for the rules of a policy
+	OnlyTask  bool            // it runs only as a task
+	OnlyViews bool            // only views of MCP Apps call it, no model
 
 	ExampleArgs json.RawMessage // the operator's, nil if there are none
 
@@ -322,7 +323,7 @@ func (p *serverView) expose(e *entry.Tool, leaf string) *Tool {
 	t := &Tool{
 		Tool: search.Tool{Name: leaf, Server: s.Name, Upstream: e.Name, Leaf: leaf, Terms: search.Terms(leaf)}, MaxOutputChars: s.MaxOutputChars, types: s.Types,
 		Title: e.Title, Description: e.Description, Raw: e.Raw, typed: e.Typed,
-		Input: e.Check, InputSchema: e.Input, OutputSchema: e.Output, Annotations: e.Annotations, Access: e.Access, Class: e.Class, OnlyTask: e.OnlyTask,
+		Input: e.Check, InputSchema: e.Input, OutputSchema: e.Output, Annotations: e.Annotations, Access: e.Access, Class: e.Class, OnlyTask: e.OnlyTask, OnlyViews: e.OnlyViews,
 	}
 	if s.Single {
 		t.Direct = directname.Of("", leaf)

@@ -132,14 +132,18 @@ func readTool(raw json.RawMessage) *Tool {
 }
 
 // IsForViews reports whether the _meta of a tool says that only views of MCP Apps call it.
-func IsForViews(meta json.RawMessage) bool {
+func IsForViews(meta json.RawMessage) bool { return !IsVisibleTo("model", meta) }
+
+// IsVisibleTo reports whether the _meta of a tool lets somebody call it: the model, or the app, which are
+// the views of the server.
+func IsVisibleTo(somebody string, meta json.RawMessage) bool {
 	visibility := wire.Get(meta, "ui", "visibility")
 	for who := range wire.Elements(visibility) {
-		if wire.EqualString(who, "model") {
-			return false
+		if wire.EqualString(who, somebody) {
+			return true
 		}
 	}
-	return len(visibility) > 0 && visibility[0] == '['
+	return len(visibility) == 0 || visibility[0] != '['
 }
 
 // present returns nil for null.

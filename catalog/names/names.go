@@ -322,6 +322,16 @@ func MayHaveView(definition json.RawMessage) bool {
 	return bytes.Contains(definition, []byte("resourceUri")) || bytes.Contains(definition, []byte("outputTemplate"))
 }
 
+// ViewURI returns the URI of the view in the definition of a tool, "" if it has none.
+func ViewURI(definition json.RawMessage) string {
+	for _, path := range viewURIs {
+		if uri, ok := wire.Text(wire.Get(definition, path...)); ok && strings.HasPrefix(uri, "ui://") {
+			return uri
+		}
+	}
+	return ""
+}
+
 // ShowViews returns the definition of a server's tool, or its result, with the URI of its view as hosts can read it: with
 // the server in it, unless the server alone lists it.
 func (t *Table) ShowViews(server string, definition json.RawMessage) json.RawMessage {

@@ -49,6 +49,7 @@ type head struct {
 	Lengths      []int  `json:"lengths"`             // in bytes, see texts
 
 	Unlisted map[catalog.Abilities][]string `json:"unlisted,omitempty"`
+	More     map[string][]json.RawMessage   `json:"more,omitempty"` // lists of extensions, by method
 }
 
 // texts returns the parts that are stored verbatim, in the order of the file, tools last.
@@ -77,7 +78,7 @@ func encode(server string, l *catalog.Listing) ([]byte, error) {
 	for _, list := range []*[]json.RawMessage{&whole.Tools, &whole.Prompts, &whole.Resources, &whole.Templates} {
 		*list = slices.DeleteFunc(slices.Clone(*list), func(e json.RawMessage) bool { return !wire.Valid(e) })
 	}
-	h := head{Server: server, Protocol: l.Protocol, Instructions: l.Instructions, Tasks: int(l.Tasks), AsksRoots: l.AsksRoots, Count: len(whole.Tools), OnlyTasks: onlyTasks(whole.Tools), ForViews: forViews(whole.Tools), Declared: int(l.Declared) + 1, Unlisted: l.Unlisted}
+	h := head{Server: server, Protocol: l.Protocol, Instructions: l.Instructions, Tasks: int(l.Tasks), AsksRoots: l.AsksRoots, Count: len(whole.Tools), OnlyTasks: onlyTasks(whole.Tools), ForViews: forViews(whole.Tools), Declared: int(l.Declared) + 1, Unlisted: l.Unlisted, More: whole.More}
 	all := texts(&whole)
 	for _, text := range all {
 		h.Lengths = append(h.Lengths, len(text))
@@ -145,7 +146,7 @@ func decode(text []byte) (*catalog.Stored, error) {
 	return &catalog.Stored{
 		Listing: catalog.Listing{
 			Protocol: h.Protocol, Instructions: h.Instructions, Tasks: catalog.Tasks(h.Tasks), AsksRoots: h.AsksRoots,
-			Declared: catalog.Abilities(h.Declared - 1), Unlisted: h.Unlisted,
+			Declared: catalog.Abilities(h.Declared - 1), Unlisted: h.Unlisted, More: h.More,
 			Capabilities: parts[0], Info: parts[1], Rest: parts[2],
 			Resources: elements(parts[3]), Templates: elements(parts[4]), Prompts: elements(parts[5]),
 		},

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/dynmcp/dynmcp/aggregator/extension"
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
 	"github.com/dynmcp/dynmcp/aggregator/internal/observe"
@@ -33,6 +34,8 @@ type Dependencies struct {
 	Places      remote.Places // nil means that everything runs here
 	Open        remote.Open
 	Run         Run
+	// ExtensionLists are fetched besides the lists of MCP.
+	ExtensionLists []extension.List
 	// SingleWrap reports that the run wraps one command.
 	SingleWrap bool
 	// Strict makes the failed start of an eager upstream fatal, by Run.Fatal.

@@ -149,7 +149,7 @@ func (cs *Comparisons) listFor(p *Endpoint, able catalog.Abilities) (*catalog.Li
 	ctx, cancel := context.WithTimeout(f.Context, p.Upstream.Server.LoadTimeout)
 	defer cancel()
 	if conn := p.Upstream.Conn(); conn != nil && conn.Era() == transports.Stateless {
-		return listing.FetchFor(ctx, conn, able.Capabilities(), f.Log)
+		return listing.FetchFor(ctx, conn, able.Capabilities(), f.ExtensionLists, f.Log)
 	}
 	opts, heard := optionsOf(p), &listener{}
 	opts.Peer = heard
@@ -163,7 +163,7 @@ func (cs *Comparisons) listFor(p *Endpoint, able catalog.Abilities) (*catalog.Li
 	}
 	for {
 		changes := heard.changes.Load()
-		l, err := listing.Fetch(ctx, conn, f.Log)
+		l, err := listing.Fetch(ctx, conn, f.ExtensionLists, f.Log)
 		if err != nil {
 			return nil, err
 		}

@@ -120,7 +120,7 @@ func (f *Fleet) introduceTo(ctx context.Context, p *Endpoint, conn *upstream.Con
 	if err := conn.Handshake(ctx, capabilities); err != nil {
 		return err
 	}
-	l, err := listing.Fetch(ctx, conn, f.Log)
+	l, err := listing.Fetch(ctx, conn, f.ExtensionLists, f.Log)
 	if err != nil {
 		return conn.StartFailure("listing", err)
 	}

@@ -166,6 +166,10 @@ func unchanged(e *Env, s sending) error {
 		return nil
 	}
 	now, ok := s.Scope.View().Tool(t.Name)
+	if t.OnlyViews {
+		now = s.Scope.View().Upstream(t.Server, t.Upstream)
+		ok = now != nil
+	}
 	mode := e.Served.OnChange()
 	switch {
 	case !ok && s.Route.AsText:

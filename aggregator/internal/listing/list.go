@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dynmcp/dynmcp/aggregator/extension"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports/upstream"
@@ -54,15 +55,15 @@ func Of(method string) (_ List, ok bool) {
 // half of the rest of load_timeout.
 const otherLists = 5 * time.Second
 
-// Fetch requests all advertised lists of an upstream concurrently. Only its tools determine whether
-// it can be used: any other list that fails, or takes much longer, is empty and named in
-// Failed.
-func Fetch(loading context.Context, conn *upstream.Conn, log *slog.Logger) (*catalog.Listing, error) {
-	return FetchFor(loading, conn, nil, log)
+// Fetch requests all advertised lists of an upstream concurrently, with more of extensions. Only its
+// tools determine whether it can be used: any other list that fails, or takes much longer, is empty
+// and named in Failed.
+func Fetch(loading context.Context, conn *upstream.Conn, more []extension.List, log *slog.Logger) (*catalog.Listing, error) {
+	return FetchFor(loading, conn, nil, more, log)
 }
 
 // FetchFor is Fetch for a host that declares other capabilities, in the stateless era.
-func FetchFor(loading context.Context, conn *upstream.Conn, declared json.RawMessage, log *slog.Logger) (*catalog.Listing, error) {
+func FetchFor(loading context.Context, conn *upstream.Conn, declared json.RawMessage, more []extension.List, log *slog.Logger) (*catalog.Listing, error) {
 	info := conn.ServerInfo()
 	l := &catalog.Listing{Protocol: info.ProtocolVersion, Capabilities: info.Capabilities, Info: info.Implementation, Instructions: info.Instructions, Rest: info.Extra, Failed: map[string]string{}}
 	ctx, cancel := context.WithCancel(loading)
@@ -71,6 +72,12 @@ func FetchFor(loading context.Context, conn *upstream.Conn, declared json.RawMes
 	var others sync.WaitGroup
 	for i, list := range Lists[1:] {
 		others.Go(func() { *list.of(l), errs[1+i] = list.fetch(ctx, conn, declared, log) })
+	}
+	added := make([][]json.RawMessage, len(more))
+	for i, list := range more {
+		if wire.IsObject(wire.Get(info.Capabilities, "extensions", list.Extension)) {
+			others.Go(func() { added[i] = fetchMore(ctx, conn, list, log) })
+		}
 	}
 	l.Tools, errs[0] = Lists[0].fetch(ctx, conn, declared, log)
 	timeout := time.Duration(0)
@@ -90,7 +97,21 @@ func FetchFor(loading context.Context, conn *upstream.Conn, declared json.RawMes
 			l.Failed[Lists[i].Method] = err.Error()
 		}
 	}
+	for i, entries := range added {
+		if entries != nil {
+			l.AddMore(more[i].Method, entries)
+		}
+	}
 	return l, nil
+}
+
+// fetchMore returns the entries of a list of an extension. One that fails is empty.
+func fetchMore(ctx context.Context, conn *upstream.Conn, list extension.List, log *slog.Logger) []json.RawMessage {
+	entries, err := conn.List(ctx, list.Method, list.Key, nil)
+	if err != nil {
+		log.Warn("a list is taken as empty", "upstream", conn.Name(), "method", list.Method, "err", err)
+	}
+	return entries
 }
 
 // otherListsTimeout returns how long to wait for the other lists after that of the tools.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/dynmcp/dynmcp/aggregator/extension"
 	"github.com/dynmcp/dynmcp/aggregator/internal/exposed"
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
@@ -26,6 +27,8 @@ type Env struct {
 	Catalog *catalog.Catalog
 	Work    *work.Group
 	Run     Run
+	// Extensions are what is added for extensions of MCP.
+	Extensions *extension.Set
 
 	snapshots notify.Snapshots[kind]
 }

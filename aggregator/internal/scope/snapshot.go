@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"sync"
 
+	"github.com/dynmcp/dynmcp/aggregator/extension"
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
@@ -37,7 +38,7 @@ func (s Scope) Snapshot() *notify.Snapshot {
 	return e.snapshots.Take(k, func() *notify.Snapshot {
 		current, shown := e.Run.Surfaces(), s.Surface()
 		content := func(views *catalog.Views) *notify.Content {
-			return &notify.Content{Views: views, Lists: lists{shown, k.longest}, Work: e.Work}
+			return &notify.Content{Views: views, Lists: lists{shown, e.Extensions, s.hosts()}, Work: e.Work}
 		}
 		return &notify.Snapshot{
 			Config: current, Content: content(s.Views()),
@@ -48,10 +49,21 @@ func (s Scope) Snapshot() *notify.Snapshot {
 	})
 }
 
-// lists are those of a surface, for hosts that accept names of tools of at most longest characters.
+// hosts returns the hosts that read the same list of tools.
+func (s Scope) hosts() extension.Hosts {
+	return extension.Hosts{Able: s.Able(), Direct: s.Surface().Direct, SingleServer: s.IsSingleServer(), Longest: s.kind().longest}
+}
+
+// AddedTools returns the tools that extensions add to a list of the host.
+func (s Scope) AddedTools(v *catalog.View) []extension.Tool {
+	return s.env.Extensions.Tools(s.hosts(), v)
+}
+
+// lists are those of a surface, with what is added for its hosts.
 type lists struct {
-	shown   *surface.Surface
-	longest int
+	shown *surface.Surface
+	added *extension.Set
+	hosts extension.Hosts
 }
 
 // Entries implements notify.Lists.
@@ -64,7 +76,11 @@ func (l lists) Entries(which listing.List, v *catalog.View) []json.RawMessage {
 	case "prompts/list":
 		return v.Prompts()
 	}
-	return l.shown.List(v, l.longest)
+	all := l.shown.List(v, l.hosts.Longest)
+	for _, t := range l.added.Tools(l.hosts, v) {
+		all = append(all, t.Definition)
+	}
+	return all
 }
 
 // Reading returns the host's content of lists at a snapshot. settled reports that lists may be answered

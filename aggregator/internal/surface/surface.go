@@ -209,6 +209,10 @@ type Session interface {
 	Asks(result json.RawMessage) bool
 	// Forget drops the question in a result.
 	Forget(result json.RawMessage)
+	// Found returns texts for what a search finds besides tools.
+	Found(queries []string, server string) []string
+	// Resource returns the URI of the resource that a name means which is no tool's.
+	Resource(name string) (uri string, ok bool)
 	// RunScript answers the call with the result of a script.
 	RunScript(source string, args []string)
 	// Kept finds a stored result that was cut, and the limit of its tool, in characters. ok is false

@@ -46,6 +46,7 @@ func NewAggregator(ctx context.Context, cfg *schema.Config, opts aggregator.Opti
 		return nil, nil, err
 	}
 	opts.Observe = append(opts.Observe, parts.observers()...)
+	opts.Extensions = parts.extensions()
 	if agg, err = aggregator.New(cfg, opts); err != nil {
 		parts.end()
 	}

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 
+	"github.com/dynmcp/dynmcp/aggregator/extension"
 	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
@@ -64,6 +65,15 @@ func (all Parts) observers() (observers event.Observers) {
 		}
 	}
 	return observers
+}
+
+// extensions returns what the parts add for extensions of MCP.
+func (all Parts) extensions() extension.Set {
+	var added []module.Part
+	for _, p := range all {
+		added = append(added, p.Part)
+	}
+	return extension.Of(added)
 }
 
 func (all Parts) end() {

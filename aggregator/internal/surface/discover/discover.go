@@ -4,9 +4,11 @@
 package discover
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/results"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
@@ -156,6 +158,10 @@ func (q query) askEach(c *surface.Call, tools []string, contents []json.RawMessa
 
 func (q query) ask(c *surface.Call) {
 	view := c.View()
+	if uri, ok := c.Resource(q.tool); ok {
+		readText(c, uri)
+		return
+	}
 	waits := surface.Question{Answer: func() { c.Reply(q.answer(c), nil) }}
 	switch {
 	case q.tool != "":
@@ -199,10 +205,32 @@ func (q query) answer(c *surface.Call) json.RawMessage {
 		if len(view.Tools()) > manyTools {
 			wire.ExpectQuiet()
 		}
-		return results.Text(view.Texts().Found(catalog.Search{Queries: q.words, Server: server, Offset: q.offset, Limit: q.limit, Shown: c.Show}))
+		found := view.Texts().Found(catalog.Search{Queries: q.words, Server: server, Offset: q.offset, Limit: q.limit, Shown: c.Show})
+		return results.Text(strings.Join(append([]string{found}, c.Found(q.words, server)...), "\n\n"))
 	}
 	page, _ := view.Texts().Page(server, q.offset, q.limit, q.full)
 	return results.Text(page)
+}
+
+// readText answers with the texts of a resource.
+func readText(c *surface.Call, uri string) {
+	params := wire.Set([]byte(`{}`), "uri", wire.Quote(uri))
+	c.Send("resources/read", params, nil, func(result json.RawMessage, err error) {
+		if err != nil {
+			c.Reply(surface.Failed(err))
+			return
+		}
+		var texts []string
+		for content := range wire.Elements(wire.Get(result, "contents")) {
+			text, ok := wire.Text(wire.Get(content, "text"))
+			if !ok {
+				kind, _ := wire.Text(wire.Get(content, "mimeType"))
+				text = fmt.Sprintf("%s is not text, but %s.", uri, cmp.Or(kind, "data of an unknown type"))
+			}
+			texts = append(texts, text)
+		}
+		c.Text(texts...)
+	})
 }
 
 // load answers load_mcp: it loads a server and reports the result.
