@@ -5,6 +5,7 @@ package main
 import (
 	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/modules/activity"
+	"github.com/dynmcp/dynmcp/modules/apps"
 	"github.com/dynmcp/dynmcp/modules/cluster"
 	"github.com/dynmcp/dynmcp/modules/hosts"
 	"github.com/dynmcp/dynmcp/modules/messages"
@@ -20,6 +21,7 @@ import (
 // modules are the features that the core does not know, a line each. Their order has no meaning.
 var modules = []module.Module{
 	activity.Module,
+	apps.Module,
 	cluster.Module,
 	hosts.Module,
 	messages.Module,
