@@ -155,8 +155,28 @@ func (q request) listOfAll(all []*lazy.Upstream) {
 	}
 	list := &union{request: q, pages: make([][]json.RawMessage, len(all)), open: len(all), errs: make([]error, len(all))}
 	for i, u := range all {
+		if page := q.keptPage(u); page != nil {
+			list.pages[i] = append(list.pages[i], q.agg.fleet.Names.Show(q.Session, u.Server.Name, page, len(all) > 1))
+			list.finish()
+			continue
+		}
 		list.fetch(i, u, bytes.Clone(object(q.r.Params)))
 	}
+}
+
+// keptPage returns the list of a server that does not run as it was kept with its listing, nil if it has
+// to be requested: a list starts no server.
+func (q request) keptPage(u *lazy.Upstream) json.RawMessage {
+	own := q.agg.fleet.ExistingFor(q.Session, u)
+	if !q.isKept(q.r.Method) || own != nil && own.Conn() != nil {
+		return nil
+	}
+	for _, l := range q.agg.opts.Extensions.Lists() {
+		if entries := q.Plain().More(u.Server.Name, l.Method); l.Method == q.r.Method && entries != nil {
+			return wire.Set([]byte(`{}`), l.Key, wire.Array(entries))
+		}
+	}
+	return nil
 }
 
 // fetch requests a page, and those after it.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/catalog/entry"
 	"github.com/dynmcp/dynmcp/catalog/names"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // entries are the resources, templates and prompts of all servers, as hosts see them.
@@ -19,6 +20,13 @@ func mergeEntries(parts []*serverView) (e entries) {
 		lists[i].Server = p.server.Name
 		if x := p.index; x != nil {
 			lists[i].Resources, lists[i].Templates, lists[i].Prompts = x.resources, x.templates, x.prompts
+			for _, list := range x.listing.More {
+				for _, e := range list {
+					if uri, ok := wire.Text(wire.Get(e, "uri")); ok {
+						lists[i].Others = append(lists[i].Others, uri)
+					}
+				}
+			}
 		}
 	}
 	if len(parts) == 1 && parts[0].server.Single {

@@ -23,6 +23,7 @@ import (
 type List struct {
 	Server                        string
 	Resources, Templates, Prompts []entry.Named
+	Others                        []string // URIs in lists of extensions
 }
 
 // A Table has the names in the lists of some servers. It is immutable.
@@ -92,12 +93,18 @@ func Single(l List) *Table {
 // claim records what a server lists.
 func (t *Table) claim(l List) {
 	alone, last := owners{l.Server}, ""
-	for _, n := range l.Resources {
-		uri := normal(n.ID)
+	uri := func(uri string) {
+		uri = normal(uri)
 		t.uris[uri] = t.uris[uri].with(alone)
 		if at, _ := authority(uri); at != last {
 			t.authorities[at], last = t.authorities[at].with(alone), at
 		}
+	}
+	for _, n := range l.Resources {
+		uri(n.ID)
+	}
+	for _, other := range l.Others {
+		uri(other)
 	}
 	for _, n := range l.Templates {
 		of := newTemplate(l.Server, n.ID)

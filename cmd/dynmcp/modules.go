@@ -14,6 +14,7 @@ import (
 	"github.com/dynmcp/dynmcp/modules/pins"
 	"github.com/dynmcp/dynmcp/modules/registry"
 	"github.com/dynmcp/dynmcp/modules/scripts"
+	"github.com/dynmcp/dynmcp/modules/skills"
 	"github.com/dynmcp/dynmcp/modules/verify"
 	"github.com/dynmcp/dynmcp/modules/webhook"
 )
@@ -30,6 +31,7 @@ var modules = []module.Module{
 	pins.Module,
 	registry.Module,
 	scripts.Module,
+	skills.Module,
 	verify.Module,
 	webhook.Module,
 }
