@@ -1,0 +1,413 @@
+package apps
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/aggregator/extension"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/module"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// viewURI is the view of each server: equal, as in all examples of the SDK.
+const viewURI = "ui://card/view.html"
+
+// A server is an MCP server over HTTP whose tools have a view. It records its calls.
+type server struct {
+	name  string
+	tools map[string]string // name → visibility, a JSON array
+
+	mu     sync.Mutex
+	called []string // tool and nonce
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	m, _ := wire.Parse(body)
+	if m.ID == nil {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	result := `{}`
+	switch m.Method {
+	case "initialize":
+		result = fmt.Sprintf(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{},"extensions":{%q:{}}},"serverInfo":{"name":%q,"version":"1"}}`, catalog.AppsExtension, s.name)
+	case "tools/list":
+		result = s.list()
+	case "resources/list":
+		result = `{"resources":[]}`
+	case "resources/templates/list":
+		result = `{"resourceTemplates":[]}`
+	case "resources/read":
+		uri, _ := wire.Text(wire.Get(m.Params, "uri"))
+		result = fmt.Sprintf(`{"contents":[{"uri":%q,"mimeType":"text/html;profile=mcp-app","text":"<!doctype html><title>%s</title>","_meta":{"ui":{"csp":{"connectDomains":["https://%s.example"]},"permissions":{"camera":{}}}}}]}`, uri, s.name, s.name)
+	case "tools/call":
+		tool, _ := wire.Text(wire.Get(m.Params, "name"))
+		nonce := string(wire.Get(m.Params, "arguments", "nonce"))
+		s.mu.Lock()
+		s.called = append(s.called, tool+" "+nonce)
+		s.mu.Unlock()
+		result = fmt.Sprintf(`{"content":[],"structuredContent":{"server":%q},"_meta":{"own":%q}}`, s.name, tool)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
+}
+
+func (s *server) list() string {
+	var all []string
+	for _, name := range slices.Sorted(mapKeys(s.tools)) {
+		all = append(all, fmt.Sprintf(`{"name":%q,"description":"It is %s.","inputSchema":{"type":"object"},"outputSchema":{"type":"object"},"_meta":{"ui":{"resourceUri":%q,"visibility":%s}}}`, name, name, viewURI, s.tools[name]))
+	}
+	return `{"tools":[` + strings.Join(all, ",") + `]}`
+}
+
+func mapKeys(m map[string]string) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// take returns the calls since the last time.
+func (s *server) take() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.called
+	s.called = nil
+	return all
+}
+
+// A host is connected to an aggregator.
+type host struct {
+	t       *testing.T
+	conn    net.Conn
+	answers *bufio.Scanner
+	id      int
+}
+
+const shows = `{"extensions":{"` + catalog.AppsExtension + `":{"mimeTypes":["text/html;profile=mcp-app"]}}}`
+
+// serve returns an aggregator of servers, with hosts that declare capabilities.
+func serve(t *testing.T, members string, servers []*server) (connect func(capabilities string) *host) {
+	t.Helper()
+	var entries []string
+	for _, s := range servers {
+		web := httptest.NewServer(s)
+		t.Cleanup(web.Close)
+		entries = append(entries, fmt.Sprintf(`%q:{"url":%q,"load":"eager"}`, s.name, web.URL))
+	}
+	path := mcptest.Config(t, fmt.Sprintf(`{%s"mcp":{%s}}`, members, strings.Join(entries, ",")))
+	cfg, err := schema.ReadFiles(t.Context(), []string{path}, schema.LoadOptions{Sections: Module.Keys}).Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Module.Start(module.Run{Config: cfg, Hosts: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	agg, err := aggregator.New(cfg, aggregator.Options{Version: "1", Extensions: extension.Of([]module.Part{p})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	t.Cleanup(func() {
+		cancel()
+		agg.Close()
+		running.Wait()
+	})
+	return func(capabilities string) *host {
+		ours, theirs := net.Pipe()
+		running.Go(func() {
+			_ = agg.Serve(ctx, ours, ours)
+			ours.Close()
+		})
+		t.Cleanup(func() { theirs.Close() })
+		h := &host{t: t, conn: theirs, answers: bufio.NewScanner(theirs)}
+		h.answers.Buffer(nil, 1<<20)
+		h.ask("initialize", fmt.Sprintf(`{"protocolVersion":"2025-11-25","capabilities":%s,"clientInfo":{"name":"host","version":"1"}}`, capabilities))
+		fmt.Fprintf(h.conn, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
+		return h
+	}
+}
+
+// ask returns the answer to a request. Notifications are dropped.
+func (h *host) ask(method, params string) wire.Message {
+	h.t.Helper()
+	h.id++
+	if _, err := fmt.Fprintf(h.conn, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", h.id, method, params); err != nil {
+		h.t.Fatal(err)
+	}
+	for h.answers.Scan() {
+		m, err := wire.Parse(slices.Clone(h.answers.Bytes()))
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		if m.Method == "" {
+			return m
+		}
+	}
+	h.t.Fatalf("no answer to %s: %v", method, h.answers.Err())
+	panic("not reached")
+}
+
+// view returns the page of a view, and the token in it.
+func (h *host) view(server string) (page, token string) {
+	h.t.Helper()
+	m := h.ask("resources/read", fmt.Sprintf(`{"uri":"ui://%s+card/view.html"}`, server))
+	for content := range wire.Elements(wire.Get(m.Result, "contents")) {
+		page, _ = wire.Text(wire.Get(content, "text"))
+	}
+	_, rest, _ := strings.Cut(page, `{view:"`)
+	token, _, _ = strings.Cut(rest, `"`)
+	return page, token
+}
+
+// names returns the names of the tools that the host is listed, with their definitions.
+func (h *host) names() (names []string, definitions map[string]json.RawMessage) {
+	h.t.Helper()
+	definitions = map[string]json.RawMessage{}
+	for tool := range wire.Elements(wire.Get(h.ask("tools/list", `{}`).Result, "tools")) {
+		name, _ := wire.Text(wire.Get(tool, "name"))
+		names, definitions[name] = append(names, name), tool
+	}
+	return names, definitions
+}
+
+var (
+	visible = []string{`["model","app"]`, `["app"]`, `["model"]`}
+	random  = rand.New(rand.NewPCG(1, 2))
+)
+
+// fiveServers returns servers that share names of tools.
+func fiveServers() (all []*server) {
+	for i := range 5 {
+		s := &server{name: string(rune('a' + i)), tools: map[string]string{"show": visible[0], "own_" + string(rune('a'+i)): visible[i%2]}}
+		for range 6 {
+			s.tools[fmt.Sprintf("t%d", random.IntN(7))] = visible[random.IntN(len(visible))]
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// Of 10,000 calls by views of five servers with equal URIs and names, each reaches the server whose view
+// calls, and only a tool that is for views. No other token is accepted, and no name reaches a tool that
+// only views call.
+func TestCallsOfViewsReachTheirServers(t *testing.T) {
+	for _, expose := range []string{"discover", "direct"} {
+		t.Run(expose, func(t *testing.T) { callAtRandom(t, expose) })
+	}
+}
+
+func callAtRandom(t *testing.T, expose string) {
+	servers := fiveServers()
+	connect := serve(t, fmt.Sprintf(`"expose":[%q],`, expose), servers)
+	h, other := connect(shows), connect(shows)
+	h.names()
+	tokens, foreign := map[string]string{}, map[string]string{}
+	for _, s := range servers {
+		_, tokens[s.name] = h.view(s.name)
+		_, foreign[s.name] = other.view(s.name)
+	}
+	ran := 0
+	for i := range 5000 {
+		s := servers[random.IntN(len(servers))]
+		tool := fmt.Sprintf("t%d", random.IntN(7))
+		if random.IntN(4) == 0 {
+			tool = "own_" + servers[random.IntN(len(servers))].name
+		}
+		want, kind := "", random.IntN(10)
+		token := tokens[s.name]
+		name, arguments := viewCall, ""
+		switch kind {
+		case 0: // without a token
+			name, arguments = tool, fmt.Sprintf(`{"nonce":%d}`, i)
+			var of []*server
+			for _, o := range servers {
+				if o.tools[tool] != "" {
+					of = append(of, o)
+				}
+			}
+			if len(of) == 1 && of[0].tools[tool] != visible[1] {
+				want = of[0].name
+			}
+		case 1: // by the name on the direct surface
+			name, arguments = s.name+"__"+tool, fmt.Sprintf(`{"nonce":%d}`, i)
+			if v := s.tools[tool]; v != "" && v != visible[1] {
+				want = s.name
+			}
+		case 2:
+			token = foreign[s.name]
+		case 3:
+			token = token[:random.IntN(len(token))]
+		case 4:
+			at := random.IntN(len(token))
+			token = token[:at] + string(rune('A'+(token[at]+1)%26)) + token[at+1:]
+		default:
+			if v := s.tools[tool]; v == visible[0] || v == visible[1] {
+				want = s.name
+			}
+		}
+		if arguments == "" {
+			arguments = fmt.Sprintf(`{"view":%q,"tool_name":%q,"tool_input":{"nonce":%d}}`, token, tool, i)
+			if kind == 4 && token == tokens[s.name] {
+				continue
+			}
+		}
+		m := h.ask("tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s}`, name, arguments))
+		got, _ := wire.Text(wire.Get(m.Result, "structuredContent", "server"))
+		var reached []string
+		for _, o := range servers {
+			for _, call := range o.take() {
+				reached = append(reached, o.name+" "+call)
+			}
+		}
+		var expect []string
+		if want != "" {
+			ran++
+			expect = []string{fmt.Sprintf("%s %s %d", want, tool, i)}
+		}
+		if !slices.Equal(reached, expect) || got != want {
+			t.Fatalf("call %d, kind %d: %s %s of %s reached %q, want %q; the answer is %s %v", i, kind, name, arguments, s.name, reached, expect, m.Result, m.Error)
+		}
+	}
+	if ran < 1000 {
+		t.Errorf("only %d calls ran", ran)
+	}
+}
+
+// A view of one server cannot call another's tool, nor one that is only for the model.
+func TestAViewCallsItsServerOnly(t *testing.T) {
+	servers := []*server{{name: "a", tools: map[string]string{"show": visible[0], "secret": visible[2]}}, {name: "b", tools: map[string]string{"show": visible[0], "wipe": visible[1]}}}
+	h := serve(t, "", servers)(shows)
+	h.names()
+	_, token := h.view("a")
+	for call, want := range map[string]string{
+		fmt.Sprintf(`{"name":"view_call","arguments":{"view":%q,"tool_name":"wipe"}}`, token):    `a has no tool "wipe"`,
+		fmt.Sprintf(`{"name":"view_call","arguments":{"view":%q,"tool_name":"b__wipe"}}`, token): `a has no tool "b__wipe"`,
+		fmt.Sprintf(`{"name":"view_call","arguments":{"view":%q,"tool_name":"secret"}}`, token):  `the tool "secret" of a is not for views`,
+		`{"name":"view_call","arguments":{"tool_name":"wipe"}}`:                                  "view_call: the view is not one of this session: read it again",
+		`{"name":"b__wipe","arguments":{}}`:                                                      "b__wipe: only the views of b call it, with their tokens",
+		`{"name":"wipe","arguments":{}}`:                                                         "wipe: only the views of b call it, with their tokens",
+		`{"name":"show","arguments":{}}`:                                                         "show: it is a tool of a and of b, and nothing says which is meant",
+	} {
+		if m := h.ask("tools/call", call); m.Error == nil || wireMessage(m) != want {
+			t.Errorf("%s: got %s %s, want %s", call, m.Result, m.Error, want)
+		}
+	}
+	for _, s := range servers {
+		if called := s.take(); called != nil {
+			t.Errorf("%s was called: %q", s.name, called)
+		}
+	}
+}
+
+func wireMessage(m wire.Message) string {
+	text, _ := wire.Text(wire.Get(m.Error, "message"))
+	return text
+}
+
+// Tools with a view are listed for hosts that show them, within a size; use_app has the others.
+func TestTools(t *testing.T) {
+	few := []*server{{name: "a", tools: map[string]string{"show": visible[0], "poll": visible[1]}}, {name: "b", tools: map[string]string{"show": visible[2]}}}
+	many := []*server{{name: "a", tools: map[string]string{}}}
+	for i := range 30 {
+		many[0].tools[fmt.Sprintf("show_%02d", i)] = visible[0]
+	}
+	for _, test := range []struct {
+		name, members, capabilities string
+		servers                     []*server
+		want                        string
+	}{
+		{"few", "", shows, few, "discover_tool use_tool a__show b__show view_call"},
+		{"off", `"apps":"off",`, shows, few, "discover_tool use_tool"},
+		{"no views", "", `{}`, few, "discover_tool use_tool"},
+		{"direct", `"expose":["direct"],`, shows, few, "a__poll a__show b__show view_call"},
+		{"pinned", `"pin":["a/show"],`, shows, few, "discover_tool use_tool a__show b__show view_call"},
+	} {
+		names, defs := serve(t, test.members, test.servers)(test.capabilities).names()
+		if got := strings.Join(names, " "); got != test.want {
+			t.Errorf("%s: got %s, want %s", test.name, got, test.want)
+		}
+		if def := defs["a__show"]; test.name == "few" && (wire.Get(def, "outputSchema") != nil || !wire.EqualString(wire.Get(def, "_meta", "ui", "resourceUri"), "ui://a+card/view.html")) {
+			t.Errorf("got %s", def)
+		}
+	}
+	h := serve(t, "", many)(shows)
+	names, defs := h.names()
+	size := 0
+	for name, def := range defs {
+		if strings.HasPrefix(name, "a__") {
+			size += len(def)
+		}
+	}
+	if size > listed || size < listed/2 || !slices.Contains(names, useApp) {
+		t.Errorf("%d bytes: %q", size, names)
+	}
+	m := h.ask("tools/call", `{"name":"use_app","arguments":{"tool_name":"a/show_29","tool_input":{"nonce":7}}}`)
+	if got := many[0].take(); !slices.Equal(got, []string{"show_29 7"}) {
+		t.Errorf("got %q: %s", got, m.Error)
+	}
+	if !wire.EqualString(wire.Get(m.Result, "_meta", metaApp, "resourceUri"), viewURI) || !wire.EqualString(wire.Get(m.Result, "_meta", "own"), "show_29") {
+		t.Errorf("got %s", m.Result)
+	}
+}
+
+// The view of use_app may do what its views may, which keep their own needs.
+func TestDispatcher(t *testing.T) {
+	h := serve(t, "", []*server{{name: "a", tools: map[string]string{"show": visible[0]}}, {name: "b", tools: map[string]string{"show": visible[0]}}})(shows)
+	h.names()
+	m := h.ask("resources/read", `{"uri":"ui://dynmcp/view"}`)
+	want := `{"csp":{"connectDomains":["https://a.example","https://b.example"]},"permissions":{"camera":{}}}`
+	for content := range wire.Elements(wire.Get(m.Result, "contents")) {
+		if got := string(wire.Get(content, "_meta", "ui")); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	page, _ := h.view("b")
+	if !strings.HasPrefix(page, "<!doctype html><script>") || !strings.HasSuffix(page, "</script><title>b</title>") {
+		t.Errorf("got %s", page)
+	}
+	m = h.ask("resources/read", `{"uri":"ui://b+card/view.html"}`)
+	if got := string(wire.Get(m.Result, "contents")); !strings.Contains(got, `"connectDomains":["https://b.example"]`) || strings.Contains(got, "a.example") {
+		t.Errorf("got %s", got)
+	}
+	if page, token := serve(t, "", []*server{{name: "a", tools: map[string]string{"show": visible[0]}}, {name: "b", tools: map[string]string{}}})(`{}`).view("a"); token != "" || page != "<!doctype html><title>a</title>" {
+		t.Errorf("a host that shows no views got %s", page)
+	}
+}
+
+func TestAtHead(t *testing.T) {
+	for html, want := range map[string]string{
+		"":                   "X",
+		"<p>":                "X<p>",
+		"<!doctype html><p>": "<!doctype html>X<p>",
+		"\ufeff<!-- a --> <!DOCTYPE html>\n<html lang=en>\n<HEAD class=x><script>1</script>": "\ufeff<!-- a --> <!DOCTYPE html>\n<html lang=en>\n<HEAD class=x>X<script>1</script>",
+		"<header>":       "X<header>",
+		"<html><body>":   "<html>X<body>",
+		"<script></scri": "X<script></scri",
+	} {
+		if got := atHead(html, "X"); got != want {
+			t.Errorf("%q: got %q, want %q", html, got, want)
+		}
+	}
+}
