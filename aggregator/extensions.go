@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/dynmcp/dynmcp/aggregator/extension"
@@ -12,6 +13,7 @@ import (
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // A session is the host that extensions know.
@@ -24,6 +26,23 @@ func (s session) Declares(id string) bool {
 
 // ListsDirectly implements extension.Host.
 func (s session) ListsDirectly() bool { return s.Surface().Direct }
+
+// OnThisMachine implements extension.Host.
+func (s session) OnThisMachine() bool { return s.MayLogIn }
+
+// Companion implements extension.Host.
+func (s session) Companion() net.Conn {
+	ours, theirs := net.Pipe()
+	id := s.Identity
+	id.Shared, id.Persistent = true, true
+	s.agg.work.Go(func() {
+		defer ours.Close()
+		if err := s.agg.serveLines(s.agg.ctx, host.NewConn(ours, &s.agg.cork), id); err != nil && s.agg.ctx.Err() == nil {
+			s.agg.log.Debug("a companion of a host has ended", "err", err)
+		}
+	})
+	return theirs
+}
 
 // sealedFor returns the session in what is sealed.
 func (s session) sealedFor() string {

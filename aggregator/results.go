@@ -46,7 +46,7 @@ func (a run) Check(c *forward.Call, conn *upstream.Conn, waited bool) error {
 // schema if the server reports invalid input, that the tool is not as approved, that the server has
 // another process.
 func (a run) Explain(c *forward.Call, outline *wire.Outline, result json.RawMessage) json.RawMessage {
-	result = a.opts.Extensions.Show(a.of(c.Session), extension.Answer{Method: c.Method, Server: c.Route.Upstream.Server.Name, Tool: c.Route.Tool, Surface: c.Route.Surface}, result)
+	result = a.opts.Extensions.Show(a.of(c.Session), extension.Answer{Method: c.Method, Server: c.Route.Upstream.Server.Name, Tool: c.Route.Tool, Surface: c.Route.Surface, Arguments: c.Route.Kept}, result)
 	if c.Route.Changed != nil {
 		if changed, err := json.Marshal(c.Route.Changed); err == nil {
 			result = transports.SetMeta(result, metaChanged, changed)

@@ -110,6 +110,9 @@ func (c *toolCall) route() forward.Route {
 		to.SetParams(c.Params.Of(t.Upstream))
 		return to
 	}
+	if t.HasView && c.agg.opts.Extensions.Keeps(c.session, t, to.Surface) {
+		to.Kept = bytes.Clone(c.Input)
+	}
 	to.SetParams(c.Params.With(t.Upstream, c.Input))
 	c.r.Params, c.r.Outline = nil, nil // With may reuse their memory
 	return to

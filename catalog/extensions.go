@@ -26,7 +26,7 @@ func (v *View) Upstream(server, name string) *Tool {
 
 // ViewOf returns the URI of a tool's view of MCP Apps as hosts read it, "" if it has none.
 func (v *View) ViewOf(t *Tool) string {
-	if !names.MayHaveView(t.Raw) {
+	if !t.HasView {
 		return ""
 	}
 	return names.ViewURI(v.names.ShowViews(t.Server, t.Raw))

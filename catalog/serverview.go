@@ -13,6 +13,7 @@ import (
 	"github.com/dynmcp/dynmcp/catalog/directname"
 	"github.com/dynmcp/dynmcp/catalog/entry"
 	"github.com/dynmcp/dynmcp/catalog/input"
+	"github.com/dynmcp/dynmcp/catalog/names"
 	"github.com/dynmcp/dynmcp/catalog/search"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/pace"
@@ -41,6 +42,7 @@ type Tool struct {
 	Class     string          // for the rules of a policy
 	OnlyTask  bool            // it runs only as a task
 	OnlyViews bool            // only views of MCP Apps call it, no model
+	HasView   bool            // it has a view of MCP Apps
 
 	ExampleArgs json.RawMessage // the operator's, nil if there are none
 
@@ -323,7 +325,7 @@ func (p *serverView) expose(e *entry.Tool, leaf string) *Tool {
 	t := &Tool{
 		Tool: search.Tool{Name: leaf, Server: s.Name, Upstream: e.Name, Leaf: leaf, Terms: search.Terms(leaf)}, MaxOutputChars: s.MaxOutputChars, types: s.Types,
 		Title: e.Title, Description: e.Description, Raw: e.Raw, typed: e.Typed,
-		Input: e.Check, InputSchema: e.Input, OutputSchema: e.Output, Annotations: e.Annotations, Access: e.Access, Class: e.Class, OnlyTask: e.OnlyTask, OnlyViews: e.OnlyViews,
+		Input: e.Check, InputSchema: e.Input, OutputSchema: e.Output, Annotations: e.Annotations, Access: e.Access, Class: e.Class, OnlyTask: e.OnlyTask, OnlyViews: e.OnlyViews, HasView: names.MayHaveView(e.Raw) && names.ViewURI(e.Raw) != "",
 	}
 	if s.Single {
 		t.Direct = directname.Of("", leaf)

@@ -6,6 +6,8 @@ package extension
 import (
 	"context"
 	"encoding/json"
+	"net"
+	"slices"
 
 	"github.com/dynmcp/dynmcp/catalog"
 )
@@ -20,6 +22,10 @@ type Host interface {
 	IsSingleServer() bool
 	// ListsDirectly reports whether the tools of servers are listed under names of their own.
 	ListsDirectly() bool
+	// OnThisMachine reports whether the user of the host runs dynmcp on the same machine.
+	OnThisMachine() bool
+	// Companion connects another host of the same user, which sees what this one sees.
+	Companion() net.Conn
 	// Seal returns a text that says plain to Open, in the same session only. If each request of the
 	// host is a session, it is the user's.
 	Seal(purpose, plain string) string
@@ -65,14 +71,22 @@ type Call struct {
 // An Answer is the answer of a server to a request of a host.
 type Answer struct {
 	Method, Server string
-	Tool           *catalog.Tool // that was called, nil for none
-	Surface        string        // of the call
+	Tool           *catalog.Tool   // that was called, nil for none
+	Surface        string          // of the call
+	Arguments      json.RawMessage // of the call, if a Keeper keeps them
 }
 
 // A Shower changes what hosts are shown of results.
 type Shower interface {
 	// Show returns the result for the host, which may be part of a line of the server.
 	Show(h Host, a Answer, result json.RawMessage) json.RawMessage
+}
+
+// A Keeper is a Shower that needs the arguments of some calls.
+type Keeper interface {
+	Shower
+	// Keeps reports whether the Answer to a call of a tool has its arguments.
+	Keeps(h Host, t *catalog.Tool, surface string) bool
 }
 
 // A Publisher has resources of its own.
@@ -119,6 +133,7 @@ type Set struct {
 	listers    []Lister
 	callers    []Caller
 	showers    []Shower
+	keepers    []Keeper
 	publishers []Publisher
 	finders    []Finder
 	lists      []List
@@ -135,6 +150,9 @@ func Of[P any](parts []P) (s Set) {
 		}
 		if p, ok := any(p).(Shower); ok {
 			s.showers = append(s.showers, p)
+		}
+		if p, ok := any(p).(Keeper); ok {
+			s.keepers = append(s.keepers, p)
 		}
 		if p, ok := any(p).(Publisher); ok {
 			s.publishers = append(s.publishers, p)
@@ -173,6 +191,11 @@ func (s *Set) Show(h Host, a Answer, result json.RawMessage) json.RawMessage {
 		result = p.Show(h, a, result)
 	}
 	return result
+}
+
+// Keeps reports whether a part keeps the arguments of a call.
+func (s *Set) Keeps(h Host, t *catalog.Tool, surface string) bool {
+	return slices.ContainsFunc(s.keepers, func(p Keeper) bool { return p.Keeps(h, t, surface) })
 }
 
 // Resource returns the resource of the first part that has one of this URI, nil if none has.

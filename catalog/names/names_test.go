@@ -20,7 +20,7 @@ func listed(key string, names ...string) (all []entry.Named) {
 }
 
 func list(server string, uris, templates, prompts []string) List {
-	return List{server, listed("uri", uris...), listed("uriTemplate", templates...), listed("name", prompts...)}
+	return List{Server: server, Resources: listed("uri", uris...), Templates: listed("uriTemplate", templates...), Prompts: listed("name", prompts...)}
 }
 
 func names(list []entry.Named) (all []string) {

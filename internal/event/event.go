@@ -129,6 +129,16 @@ type ToolsObserver interface {
 	Listed(Tools)
 }
 
+// None is an Observer that hears nothing.
+type None struct{}
+
+func (None) Called(Call)                    {}
+func (None) Opened(Session)                 {}
+func (None) Closed(Session)                 {}
+func (None) Dropped(Session)                {}
+func (None) Wants() (calls, arguments bool) { return false, false }
+func (None) End()                           {}
+
 // Observers passes events to several observers. Without any it wants none.
 type Observers []Observer
 

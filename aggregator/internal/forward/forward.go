@@ -43,6 +43,8 @@ type Route struct {
 	Tool    *catalog.Tool // the called tool, nil for other requests
 	Input   Shower        // shows the schema to a model whose input did not fit; may be nil
 	Changed []string      // changes that made the input fit the tool's schema
+
+	Kept json.RawMessage // a copy of the tool's arguments for extensions, nil if none needs it
 }
 
 // A Shower returns the input schema of a tool for a model, "" if it cannot be shown.
