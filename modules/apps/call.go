@@ -32,7 +32,7 @@ func (p *part) Call(h extension.Host, tool string, arguments json.RawMessage) *e
 		switch {
 		case t.OnlyViews && !h.IsSingleServer():
 			return refuse("only the views of %s call it, with their tokens", t.Server)
-		case h.ListsDirectly() || !t.OnlyViews && v.ViewOf(t) == "" && !h.IsSingleServer():
+		case h.ListsDirectly() || !t.OnlyViews && !t.HasView && !h.IsSingleServer():
 			return nil
 		case h.IsSingleServer() && !hasViews(v, t.Server):
 			return nil

@@ -35,7 +35,7 @@ const useAppInput = `{"type":"object","properties":{"tool_name":{"type":"string"
 func (p *part) withView(v *catalog.View) (all []*catalog.Tool) {
 	pinned := *p.pinned.Load()
 	for _, t := range v.Listed() {
-		if !t.OnlyViews && !pinned[t.Name] && v.ViewOf(t) != "" {
+		if !t.OnlyViews && !pinned[t.Name] && t.HasView {
 			all = append(all, t)
 		}
 	}
@@ -46,7 +46,7 @@ func (p *part) withView(v *catalog.View) (all []*catalog.Tool) {
 
 // hasViews reports whether a server has a view.
 func hasViews(v *catalog.View, server string) bool {
-	return slices.ContainsFunc(v.Listed(), func(t *catalog.Tool) bool { return t.Server == server && v.ViewOf(t) != "" })
+	return slices.ContainsFunc(v.Listed(), func(t *catalog.Tool) bool { return t.Server == server && t.HasView })
 }
 
 // split returns the tools with a view that are listed by themselves, and the others.
@@ -69,7 +69,7 @@ func (p *part) Tools(h extension.Hosts, v *catalog.View) (all []extension.Tool) 
 	if !p.on.Load() || !h.Able.ShowsViews() || h.SingleServer && h.Direct {
 		return nil
 	}
-	if !slices.ContainsFunc(v.Listed(), func(t *catalog.Tool) bool { return v.ViewOf(t) != "" }) {
+	if !slices.ContainsFunc(v.Listed(), func(t *catalog.Tool) bool { return t.HasView }) {
 		return nil
 	}
 	if !h.Direct {

@@ -29,8 +29,10 @@ type Keys struct {
 
 // A part adds the views of a run.
 type part struct {
-	event.Observers // it hears nothing
+	event.None
 
+	hosts  bool // are served
+	screen screen
 	on     atomic.Bool
 	pinned atomic.Pointer[map[string]bool] // tools that are listed anyway
 	used   func() map[string]int           // calls of tools before this run, by name; read when first needed
@@ -40,7 +42,7 @@ type part struct {
 }
 
 func start(run module.Run) (module.Part, error) {
-	p := &part{used: sync.OnceValue(func() map[string]int { return usage(run.Config) }), seen: map[string]needs{}}
+	p := &part{hosts: run.Hosts, screen: screen{log: run.Log}, used: sync.OnceValue(func() map[string]int { return usage(run.Config) }), seen: map[string]needs{}}
 	return p, p.Follow(run.Config)
 }
 
@@ -54,6 +56,9 @@ func (p *part) Follow(cfg *schema.Config) error {
 	p.on.Store(schema.Keys[Keys](cfg).Apps != "off")
 	return nil
 }
+
+// End ends the pages.
+func (p *part) End() { p.screen.end() }
 
 // shows reports whether the views of servers get to a host through what is added here. They do by
 // themselves if it sees one server unchanged.

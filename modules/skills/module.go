@@ -33,9 +33,7 @@ const (
 )
 
 // A part finds the skills of a run.
-type part struct {
-	event.Observers // it hears nothing
-}
+type part struct{ event.None }
 
 // Follow implements module.Part.
 func (part) Follow(*schema.Config) error { return nil }
