@@ -74,7 +74,9 @@ func framesOfCall(t *testing.T) (there, back []string) {
 		return upstream.OpenStream(server, stream, opts), nil
 	}
 	served := make(chan error, 1)
-	go func() { served <- agg.serveLines(context.Background(), host.NewStdio(weRead, toHost, nil), false) }()
+	go func() {
+		served <- agg.serveLines(context.Background(), host.NewStdio(weRead, toHost, nil), Identity{Local: true, MayLogIn: true, Persistent: true})
+	}()
 
 	answers := bufio.NewReader(hostReads)
 	ask := func(id int, method, params string) {
