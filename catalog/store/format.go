@@ -78,6 +78,10 @@ func encode(server string, l *catalog.Listing) ([]byte, error) {
 	for _, list := range []*[]json.RawMessage{&whole.Tools, &whole.Prompts, &whole.Resources, &whole.Templates} {
 		*list = slices.DeleteFunc(slices.Clone(*list), func(e json.RawMessage) bool { return !wire.Valid(e) })
 	}
+	whole.More = nil
+	for method, list := range l.More {
+		whole.AddMore(method, slices.DeleteFunc(slices.Clone(list), func(e json.RawMessage) bool { return !json.Valid(e) }))
+	}
 	h := head{Server: server, Protocol: l.Protocol, Instructions: l.Instructions, Tasks: int(l.Tasks), AsksRoots: l.AsksRoots, Count: len(whole.Tools), OnlyTasks: onlyTasks(whole.Tools), ForViews: forViews(whole.Tools), Declared: int(l.Declared) + 1, Unlisted: l.Unlisted, More: whole.More}
 	all := texts(&whole)
 	for _, text := range all {

@@ -373,3 +373,20 @@ func TestUnusedFilesAreRemoved(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Lists of extensions are stored, without entries that are not JSON.
+func TestListsOfExtensionsAreStored(t *testing.T) {
+	l := &catalog.Listing{}
+	l.AddMore("skills/list", []json.RawMessage{[]byte(`{"uri":"skill://x/SKILL.md"}`), []byte(`{`)})
+	text, err := encode("a", l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, err := decode(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprintf("%s", stored.More["skills/list"]); got != `[{"uri":"skill://x/SKILL.md"}]` {
+		t.Errorf("got %s", got)
+	}
+}
