@@ -177,7 +177,7 @@ func (q request) awaitLists(ctx context.Context) error {
 func (q request) introduction() []byte {
 	view := q.Plain()
 	info := json.RawMessage(fmt.Appendf(nil, `{"name":"dynmcp","title":"dynmcp","version":%s}`, wire.Quote(q.agg.opts.Version)))
-	capabilities, text := q.WithTasks(withExtensions(view.Capabilities(!view.Complete()), view, q.Able(), q.agg.opts.Extensions.Lists())), q.Instructions()
+	capabilities, text := q.WithTasks(q.withExtensions(view.Capabilities(!view.Complete()), view)), q.Instructions()
 	var rest json.RawMessage
 	if u := q.Single(); u != nil {
 		if server, ok := view.Server(u.Server.Name); ok && server.Loaded {

@@ -25,8 +25,9 @@ import (
 
 // withExtensions adds the extensions of a view's servers to capabilities. Of two servers with one
 // extension, the settings of the first are announced, with what only the second has. A server that is not
-// known yet may have views, so a host that shows them is told so, and it may have what these lists have.
-func withExtensions(capabilities json.RawMessage, view *catalog.View, able catalog.Abilities, lists []extension.List) json.RawMessage {
+// known yet may have views, and the extensions of which lists are kept: a host that declares one of these is
+// told so.
+func (q request) withExtensions(capabilities json.RawMessage, view *catalog.View) json.RawMessage {
 	all := []byte(`{}`)
 	for _, server := range view.Servers() {
 		for key, settings := range wire.Members(wire.Get(server.Capabilities, "extensions")) {
@@ -40,11 +41,11 @@ func withExtensions(capabilities json.RawMessage, view *catalog.View, able catal
 			all = wire.Set(all, string(bytes.Trim(key, `"`)), settings)
 		}
 	}
-	if !view.Complete() && able.ShowsViews() && wire.Get(all, catalog.AppsExtension) == nil {
+	if !view.Complete() && q.Able().ShowsViews() && wire.Get(all, catalog.AppsExtension) == nil {
 		all = wire.Set(all, catalog.AppsExtension, []byte(`{}`))
 	}
-	for _, list := range lists {
-		if !view.Complete() && wire.Get(all, list.Extension) == nil {
+	for _, list := range q.agg.opts.Extensions.Lists() {
+		if !view.Complete() && q.Declares(list.Extension) && wire.Get(all, list.Extension) == nil {
 			all = wire.Set(all, list.Extension, list.Settings)
 		}
 	}

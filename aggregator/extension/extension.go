@@ -123,7 +123,7 @@ type Follower interface {
 // A List is a list of an extension.
 type List struct {
 	Extension string          // its id
-	Settings  json.RawMessage // that are announced while a server is not known
+	Settings  json.RawMessage // that are announced to hosts which declare it while a server is not known
 	Method    string          // that returns the list
 	Key       string          // of its entries in a result
 }
