@@ -107,17 +107,30 @@ func schemaOnce(c *forward.Call) string {
 // quickResult is the longest result, in bytes, that is shaped on the reader's goroutine.
 const quickResult = 32 << 10
 
-// ReplyShaped answers a call with its result, limited as the config says.
+// ReplyShaped answers a call with its result, limited as the config says. What is structured for a view
+// of the tool is no model's, and stays whole.
 func (a run) ReplyShaped(c *forward.Call, r *host.Request, result json.RawMessage) {
 	t, readsOn := c.Route.Tool, a.of(c.Session).Surface().ReadsOn
+	var structured json.RawMessage
+	if t.HasView && c.Session.Able().ShowsViews() {
+		if structured = bytes.Clone(wire.Get(result, "structuredContent")); structured != nil {
+			result = wire.Delete(result, "structuredContent")
+		}
+	}
+	reply := func(shaped json.RawMessage) {
+		if structured != nil {
+			shaped = wire.Set(shaped, "structuredContent", structured)
+		}
+		r.Reply(shaped, nil)
+	}
 	if len(result) <= quickResult {
 		if shaped, cut := results.Shape(result, t, readsOn != ""); !cut || readsOn == "" {
-			r.Reply(shaped, nil)
+			reply(shaped)
 			return
 		}
 	}
 	result = bytes.Clone(result) // it is part of the upstream's line
-	a.work.Answer(r, func() { r.Reply(a.of(c.Session).shorten(result, t, readsOn), nil) })
+	a.work.Answer(r, func() { reply(a.of(c.Session).shorten(result, t, readsOn)) })
 }
 
 // shorten returns a result limited as the config says for its tool. If it was cut, it ends

@@ -63,6 +63,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.called = append(s.called, tool+" "+nonce)
 		s.mu.Unlock()
 		result = fmt.Sprintf(`{"content":[],"structuredContent":{"server":%q},"_meta":{"own":%q}}`, s.name, tool)
+		if tool == "long" {
+			result = fmt.Sprintf(`{"content":[{"type":"text","text":%q}],"structuredContent":{"server":%q,"rows":%q}}`, strings.Repeat("text ", 1000), s.name, strings.Repeat("row ", 1000))
+		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
@@ -393,6 +396,25 @@ func TestDispatcher(t *testing.T) {
 	}
 	if page, token := serve(t, "", []*server{{name: "a", tools: map[string]string{"show": visible[0]}}, {name: "b", tools: map[string]string{}}})(`{}`).view("a"); token != "" || page != "<!doctype html><title>a</title>" {
 		t.Errorf("a host that shows no views got %s", page)
+	}
+}
+
+// The text of a long result is cut for the model. What a view needs is not.
+func TestLongResults(t *testing.T) {
+	tools := map[string]string{"long": visible[0]}
+	h := serve(t, `"catalog":{"max_result_chars":1000},`, []*server{{name: "a", tools: tools}, {name: "b", tools: tools}})(shows)
+	h.names()
+	_, token := h.view("b")
+	for call, whole := range map[string]bool{
+		`{"name":"b__long","arguments":{}}`:                                                   false,
+		`{"name":"use_tool","arguments":{"tool_name":"b/long","tool_input":{}}}`:              false,
+		fmt.Sprintf(`{"name":"view_call","arguments":{"view":%q,"tool_name":"long"}}`, token): true,
+	} {
+		m := h.ask("tools/call", call)
+		rows, _ := wire.Text(wire.Get(m.Result, "structuredContent", "rows"))
+		if text := len(wire.Get(m.Result, "content")); len(rows) != 4000 || whole != (text > 5000) || !whole && text > 1500 {
+			t.Errorf("%s: %d characters of text, %d of rows: %s", call, text, len(rows), m.Error)
+		}
 	}
 }
 
