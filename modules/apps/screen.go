@@ -34,15 +34,17 @@ const (
 	maxBody   = 4 << 20  // bytes of a request of a page
 )
 
-// A screen serves the pages of a run. Its zero value serves none.
+// A screen serves the pages of a run, from the first result on.
 type screen struct {
-	log *slog.Logger
+	log     *slog.Logger
+	running sync.WaitGroup // its servers, and companions that end
 
-	mu     sync.Mutex
-	page   *origin // nil before the first result
-	frames *origin
-	shown  []*shown // the newest last
-	ended  bool
+	begin        sync.Once
+	page, frames *origin // nil before begin, and if err is not nil
+	err          error   // why no pages are served
+
+	mu    sync.Mutex
+	shown []*shown // the newest last
 }
 
 // An origin is an HTTP server on a port of this machine.
@@ -61,9 +63,12 @@ type shown struct {
 	result       json.RawMessage
 	host         extension.Host
 
+	begin sync.Once
+	conn  *upstream.Conn // of the companion; nil before begin, and if err is not nil
+	err   error          // why there is none
+
 	mu   sync.Mutex
-	conn *upstream.Conn // of the companion; nil until the page is opened
-	html string
+	html string // as read last, with its CSP
 	csp  string
 }
 
@@ -94,31 +99,26 @@ func (p *part) withAddress(h extension.Host, a extension.Answer, result json.Raw
 
 // add keeps a result, and returns the address of its page.
 func (sc *screen) add(s *shown) (address string, err error) {
+	sc.begin.Do(func() {
+		if sc.frames, sc.err = sc.serve(http.HandlerFunc(sc.serveFrame)); sc.err == nil {
+			sc.page, sc.err = sc.serve(sc.pages())
+		}
+	})
+	if sc.err != nil {
+		return "", sc.err
+	}
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
-	if sc.ended {
-		return "", errors.New("the run is ending")
-	}
-	if sc.page == nil {
-		if sc.frames == nil {
-			if sc.frames, err = newOrigin(http.HandlerFunc(sc.serveFrame)); err != nil {
-				return "", err
-			}
-		}
-		if sc.page, err = newOrigin(sc.pages()); err != nil {
-			return "", err
-		}
-	}
 	if sc.shown = append(sc.shown, s); len(sc.shown) > maxShown {
-		go sc.shown[0].close() // it may wait for its page
+		sc.running.Go(sc.shown[0].close) // its page may be opening
 		sc.shown = slices.Delete(sc.shown, 0, 1)
 	}
 	return sc.page.address + "/" + s.code + "/", nil
 }
 
-// newOrigin serves on a free port. A request by another name of this machine is refused: a site could
-// have its own name lead here.
-func newOrigin(handler http.Handler) (*origin, error) {
+// serve serves on a free port. A request by another name of this machine is refused: a site could have
+// its own name lead here.
+func (sc *screen) serve(handler http.Handler) (*origin, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -136,24 +136,26 @@ func newOrigin(handler http.Handler) (*origin, error) {
 			}
 			handler.ServeHTTP(w, r)
 		})}
-	go func() { _ = o.web.Serve(ln) }() // until end closes it
+	sc.running.Go(func() { _ = o.web.Serve(ln) }) // until end closes it
 	return o, nil
 }
 
 // end closes all pages.
 func (sc *screen) end() {
-	sc.mu.Lock()
-	all, origins := sc.shown, []*origin{sc.page, sc.frames}
-	sc.shown, sc.ended = nil, true
-	sc.mu.Unlock()
-	for _, o := range origins {
+	sc.begin.Do(func() { sc.err = errors.New("the run is ending") })
+	for _, o := range []*origin{sc.page, sc.frames} {
 		if o != nil {
 			_ = o.web.Close()
 		}
 	}
+	sc.mu.Lock()
+	all := sc.shown
+	sc.shown = nil
+	sc.mu.Unlock()
 	for _, s := range all {
 		s.close()
 	}
+	sc.running.Wait()
 }
 
 // find returns the result whose page or frame has a code, nil if it is gone.
@@ -207,38 +209,31 @@ func (s *shown) open(ctx context.Context) (view json.RawMessage, err error) {
 	return nil, errors.New("the server returned no view")
 }
 
-// request makes a request as the companion.
-func (s *shown) request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	conn, err := s.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return conn.Call(ctx, method, params)
-}
-
 // views is what the companion declares.
 const views = `{"extensions":{"` + catalog.AppsExtension + `":{"mimeTypes":["text/html;profile=mcp-app"]}}}`
 
-func (s *shown) connect(ctx context.Context) (*upstream.Conn, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.conn != nil {
-		return s.conn, nil
-	}
-	conn := upstream.OpenStream(schema.Server{Name: "dynmcp", MaxMessageBytes: maxAnswer}, s.host.Companion(), upstream.ConnOptions{
-		Info: upstream.Info{Name: "dynmcp view", Version: cli.Version}, HandshakeOnly: true, Dynmcp: true, Peer: silent{},
+// request makes a request as the companion, which the first one connects.
+func (s *shown) request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	s.begin.Do(func() {
+		conn := upstream.OpenStream(schema.Server{Name: "dynmcp", MaxMessageBytes: maxAnswer}, s.host.Companion(), upstream.ConnOptions{
+			Info: upstream.Info{Name: "dynmcp view", Version: cli.Version}, HandshakeOnly: true, Dynmcp: true, Peer: silent{},
+		})
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxAsked)
+		defer cancel()
+		if s.err = conn.Handshake(ctx, json.RawMessage(views)); s.err != nil {
+			conn.Close()
+			return
+		}
+		s.conn = conn
 	})
-	if err := conn.Handshake(ctx, json.RawMessage(views)); err != nil {
-		conn.Close()
-		return nil, err
+	if s.err != nil {
+		return nil, s.err
 	}
-	s.conn = conn
-	return conn, nil
+	return s.conn.Call(ctx, method, params)
 }
 
 func (s *shown) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.begin.Do(func() { s.err = errors.New("the page is gone") })
 	if s.conn != nil {
 		s.conn.Close()
 	}
