@@ -40,10 +40,11 @@ func (p *part) Show(h extension.Host, a extension.Answer, result json.RawMessage
 			return p.withPrologue(h, a.Server, result)
 		}
 	case "tools/call":
-		if a.Tool != nil && p.Keeps(h, a.Tool, a.Surface) {
+		switch {
+		case a.Tool == nil || !a.Tool.HasView:
+		case p.Keeps(h, a.Tool, a.Surface):
 			return p.withAddress(h, a, result)
-		}
-		if a.Tool != nil && (a.Surface == schema.ExposeDiscover || a.Surface == useApp) && p.shows(h) {
+		case (a.Surface == schema.ExposeDiscover || a.Surface == useApp) && p.shows(h):
 			return withView(h, a, result)
 		}
 	}
