@@ -68,7 +68,7 @@ type shown struct {
 	err   error          // why there is none
 
 	mu   sync.Mutex
-	html string // as read last, with its CSP
+	html string // as read last, with its CSP; "" if it was served
 	csp  string
 }
 
@@ -168,7 +168,7 @@ func (sc *screen) find(fits func(*shown) bool) *shown {
 	return nil
 }
 
-// serveFrame serves a view, with its own CSP.
+// serveFrame serves a view, with its own CSP, once for each time that its page was loaded: views are large.
 func (sc *screen) serveFrame(w http.ResponseWriter, r *http.Request) {
 	s := sc.find(func(s *shown) bool { return "/"+s.frame == r.URL.Path })
 	if s == nil || r.Method != http.MethodGet {
@@ -177,7 +177,12 @@ func (sc *screen) serveFrame(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	html, csp := s.html, s.csp
+	s.html = ""
 	s.mu.Unlock()
+	if html == "" {
+		http.NotFound(w, r)
+		return
+	}
 	w.Header().Set("Content-Security-Policy", csp+"; frame-ancestors "+sc.page.address+"; sandbox allow-scripts allow-forms")
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = w.Write([]byte(html))

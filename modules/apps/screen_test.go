@@ -74,6 +74,9 @@ func TestPageOfAView(t *testing.T) {
 			t.Errorf("got %q, want %q", csp, want)
 		}
 	}
+	if status, _, _ := send(t, "GET", frame, ""); status != http.StatusNotFound {
+		t.Errorf("once more: got %d", status)
+	}
 	_, rest, _ := strings.Cut(page, `{view:"`)
 	token, _, _ := strings.Cut(rest, `"`)
 	origin := []string{"Content-Type", "application/json", "Origin", address[:strings.LastIndex(address[:len(address)-1], "/")]}
