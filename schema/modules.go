@@ -4,6 +4,6 @@ package schema
 
 // The modules of keys of the document, and of keys of an entry.
 var (
-	documentModules = map[string]string{"activity": "activity", "webhooks": "webhook"}
+	documentModules = map[string]string{"activity": "activity", "apps": "apps", "webhooks": "webhook"}
 	serverModules   = map[string]string{"registry": "registry"}
 )
