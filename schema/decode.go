@@ -40,6 +40,8 @@ func (r *reading) value(path string, n *syntax.Node, v reflect.Value, f field) {
 		r.sandbox(path, n, p)
 	case *Network:
 		r.network(path, n, p)
+	case *Credentials:
+		r.credentials(path, n, p)
 	case *Profile:
 		r.profile(path, n, p)
 	case **Node:

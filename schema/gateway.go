@@ -18,6 +18,8 @@ type Gateway struct {
 	Audience string `json:"audience" nonblank:"true" example:"https://mcp.example.com/mcp"`
 	// The scopes that those tokens must have.
 	Scopes []string `json:"scopes" default:"[]" example:"[mcp]"`
+	// The address at which the browsers of users reach the gateway, for logins of their own. Left out, that of audience, or the one that dynmcp listens on.
+	PublicURL string `json:"public_url" nonblank:"true" pattern:"^https?://|[$][{]" example:"https://mcp.example.com"`
 	// The names and addresses that a request's Host may have, besides the address that dynmcp listens on.
 	AllowedHosts []string `json:"allowed_hosts" default:"[localhost, 127.0.0.1, \"::1\"]" example:"[mcp.example.com]"`
 	// The origins of web pages that may send requests, exactly as browsers send them.

@@ -154,6 +154,9 @@ func (e *expander) below(path string, n *syntax.Node) {
 		if x.Nested != "" {
 			e.fail(n.At, path, x.Nested+" cannot contain another ${…}", "write "+strings.Replace(x.Nested, "a ", "the ", 1)+" out")
 		}
+		if x.User && !strings.Contains(path, ".env.") && !strings.Contains(path, ".headers.") {
+			e.warn(n.At, path, "a ${user:…} in this text stays as it is", "values of users are for headers and env")
+		}
 		if x.Unexpanded {
 			e.warn(n.At, path, "a ${…} in this text stays as it is", "references are ${NAME}, ${NAME:-default}, ${keyring:NAME}, ${cmd:COMMAND} and ${file:PATH}; $${…} is a plain ${…}")
 		}

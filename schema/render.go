@@ -115,6 +115,14 @@ func asWritten(v reflect.Value) reflect.Value {
 			return reflect.ValueOf("all")
 		}
 		return reflect.ValueOf(p.Hosts)
+	case Credentials:
+		switch {
+		case p.Exchange != nil:
+			return v
+		case p.User:
+			return reflect.ValueOf(CredentialsUser)
+		}
+		return reflect.ValueOf(CredentialsShared)
 	}
 	return v
 }

@@ -32,6 +32,7 @@ func (r *report) checkServer(path string, n *syntax.Node, s *Server) {
 	if s.Load == LoadLazy && s.Description == "" && !s.Disabled {
 		r.warn(n.Get("load").At, syntax.Below(path, "load"), "a lazy server without a description", "write a description: until it is loaded, that is all the model knows of it")
 	}
+	r.checkCredentials(path, n, s)
 	r.checkPlace(syntax.Below(path, "place"), n.Get("place"), s)
 	r.checkAuth(syntax.Below(path, "auth"), n.Get("auth"))
 	r.checkTLS(syntax.Below(path, "tls"), n.Get("tls"))
@@ -244,6 +245,7 @@ func (r *report) checkAlias(path string, m syntax.Member, taken map[string]strin
 func (r *report) checkGateway(n *syntax.Node) {
 	r.checkListen("gateway.listen", n.Get("listen"))
 	r.checkListen("gateway.debug_listen", n.Get("debug_listen"))
+	r.checkURL("gateway.public_url", n.Get("public_url"))
 	for i, item := range n.ItemsOf("allowed_origins") {
 		r.checkOrigin(syntax.Item("gateway.allowed_origins", i), item)
 	}

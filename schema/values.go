@@ -101,6 +101,19 @@ const (
 	IsolatePrincipal = "principal"
 )
 
+// Values of Server.Credentials.
+const (
+	CredentialsShared = "shared"
+	CredentialsUser   = "user"
+)
+
+// Values of Exchange.Form.
+const (
+	FormTokenExchange = "token_exchange"
+	FormOnBehalfOf    = "on_behalf_of"
+	FormIDJAG         = "id_jag"
+)
+
 // Values of Server.Place.
 const (
 	PlaceOne       = "one"

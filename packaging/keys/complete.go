@@ -25,6 +25,9 @@ func complete(root *jsonschema.Schema, modules []schema.Section) {
 	sandbox := property(server, "sandbox")
 	sandbox.AnyOf = []*jsonschema.Schema{{Type: "boolean"}, {Ref: sandbox.Ref}}
 	sandbox.Ref = ""
+	credentials := property(server, "credentials")
+	credentials.AnyOf = []*jsonschema.Schema{{Type: "string", Enum: []any{schema.CredentialsShared, schema.CredentialsUser}}, {Ref: credentials.Ref}}
+	credentials.Ref = ""
 
 	profiles := property(root, "profiles")
 	profiles.AdditionalProperties = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{property(root.Definitions["Profile"], "servers"), profiles.AdditionalProperties}}

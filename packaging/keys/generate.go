@@ -159,6 +159,8 @@ func Types(modules []schema.Section) map[string]reflect.Type {
 		"Server":          reflect.TypeFor[schema.Server](),
 		"Auth":            reflect.TypeFor[schema.Auth](),
 		"TLS":             reflect.TypeFor[schema.TLS](),
+		"Credentials":     reflect.TypeFor[schema.Credentials](),
+		"Exchange":        reflect.TypeFor[schema.Exchange](),
 		"Sandbox":         reflect.TypeFor[schema.Sandbox](),
 		"Scripts":         reflect.TypeFor[schema.Scripts](),
 		"PolicyRule":      reflect.TypeFor[schema.PolicyRule](),

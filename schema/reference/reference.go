@@ -1,5 +1,5 @@
 // Package reference replaces references in texts: ${NAME} and ${NAME:-default} to variables,
-// ${keyring:NAME}, ${cmd:COMMAND} and ${file:PATH} to secrets.
+// ${keyring:NAME}, ${cmd:COMMAND} and ${file:PATH} to secrets, ${user:NAME} to what a user keeps.
 package reference
 
 import (
@@ -13,6 +13,9 @@ var (
 	variableName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	// secret matches a reference to a secret. ${file:-x} is a variable with a default.
 	secret = lazyregexp.New(`^\$\{(?:keyring|cmd|file):[^-]`)
+	// user matches a reference to a value of the user for whom a server is called. ${user:-x} is a
+	// variable with a default.
+	user = lazyregexp.New(`^\$\{user:([A-Za-z_][A-Za-z0-9_]*)\}$`)
 )
 
 // A Secret is the result of resolving a reference to a secret.
@@ -25,6 +28,7 @@ type Expansion struct {
 	Values     []string // of inserted variables, without defaults
 	Missing    []string // undefined variables without a default
 	Unexpanded bool     // a ${…} that is no reference stays as it is
+	User       bool     // a ${user:NAME} stays as it is, for ExpandUser
 	Nested     string   // the text with a ${…} in it: a default or a reference
 
 	Secrets []string // values of inserted secrets
@@ -85,6 +89,33 @@ func hasSecret(s string) bool {
 	return false
 }
 
+// ExpandUser replaces each ${user:NAME} in a text that Expand has returned. missing are the names
+// that values lacks.
+func ExpandUser(s string, values map[string]string) (text string, missing []string) {
+	var b strings.Builder
+	for s != "" {
+		plain, reference, rest := Next(s)
+		b.WriteString(plain)
+		if name := userName(reference); name == "" {
+			b.WriteString(reference)
+		} else if value, ok := values[name]; ok {
+			b.WriteString(value)
+		} else {
+			missing = append(missing, name)
+		}
+		s = rest
+	}
+	return b.String(), missing
+}
+
+// userName returns the name in a ${user:NAME}, "" for another reference.
+func userName(reference string) string {
+	if m := user().FindStringSubmatch(reference); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
 // IsNested reports whether a reference has another one in it.
 func IsNested(reference string) bool { return In(reference[1:]) }
 
@@ -95,6 +126,10 @@ func (e *Expansion) replace(reference string, variables map[string]string, found
 	}
 	if IsSecret(reference) {
 		return e.replaceSecret(reference, found)
+	}
+	if userName(reference) != "" {
+		e.User = true
+		return reference
 	}
 	name, fallback, hasFallback := strings.Cut(reference[2:len(reference)-1], ":-")
 	if !variableName().MatchString(name) {

@@ -73,6 +73,9 @@ func FuzzExpand(f *testing.F) {
 				nested = nested || strings.Contains(ref[1:], "${")
 				return ref
 			}
+			if userName(ref) != "" { // for ExpandUser
+				return ref
+			}
 			parts := live.FindStringSubmatch(ref)
 			if parts == nil {
 				unexpanded = true
@@ -89,4 +92,17 @@ func FuzzExpand(f *testing.F) {
 			t.Errorf("Expand(%q): got %+v, want %q, unexpanded %v, nested %v", s, got, want, unexpanded, nested)
 		}
 	})
+}
+
+// References to values of a user stay in Expand, whatever variables there are, and only they are
+// replaced by ExpandUser. Values are not expanded again.
+func TestExpandUser(t *testing.T) {
+	got := Expand("Bearer ${user:TOKEN} ${A} ${user:-d} ${user:a b}", testVars, nil)
+	if want := "Bearer ${user:TOKEN} 1 d ${user:a b}"; got.Text != want || !got.User || !got.Unexpanded {
+		t.Errorf("got %+v, want %q", got, want)
+	}
+	text, missing := ExpandUser("${user:TOKEN}/${user:NONE}/${A}/$${x", map[string]string{"TOKEN": "${user:NONE}", "A": "no"})
+	if diff := cmp.Diff([]string{"NONE"}, missing); text != "${user:NONE}//${A}/$${x" || diff != "" {
+		t.Errorf("got %q, missing (-want +got):\n%s", text, diff)
+	}
 }
