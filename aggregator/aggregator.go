@@ -124,11 +124,17 @@ type Cluster interface {
 
 // Logins are the logins of servers.
 type Logins interface {
-	// For returns how requests to a server are authorized.
-	For(schema.Server) upstream.Login
-	// LogIn has a person log in to a server. It calls show once, with the address of the login
-	// page, and returns when the login is complete or ctx has ended.
-	LogIn(ctx context.Context, server schema.Server, show func(address string)) error
+	// For returns how requests to a server are authorized for a principal, whose own login is
+	// used; "" is the user who runs dynmcp.
+	For(server schema.Server, principal string) upstream.Login
+	// Entry returns the entry of a server with the values of a principal in place of each
+	// ${user:NAME}. If one is missing, the error is a *transports.Failure that is Personal.
+	Entry(ctx context.Context, server schema.Server, principal string) (schema.Server, error)
+	// LogIn has a person log in to a server, as a principal. It calls show once, with the address of
+	// the login page, and returns when the login is complete or ctx has ended.
+	LogIn(ctx context.Context, server schema.Server, principal string, show func(address string)) error
+	// Reaches reports whether the browsers of all principals can come back from a login.
+	Reaches() bool
 }
 
 // An Aggregator serves hosts from the upstreams of one config.

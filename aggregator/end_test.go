@@ -20,9 +20,15 @@ import (
 // endlessLogin is a login that ends with its context, and notes when.
 type endlessLogin struct{ ended *time.Time }
 
-func (endlessLogin) For(schema.Server) upstream.Login { return upstream.Login{} }
+func (endlessLogin) For(schema.Server, string) upstream.Login { return upstream.Login{} }
 
-func (l endlessLogin) LogIn(ctx context.Context, _ schema.Server, show func(string)) error {
+func (endlessLogin) Entry(_ context.Context, s schema.Server, _ string) (schema.Server, error) {
+	return s, nil
+}
+
+func (endlessLogin) Reaches() bool { return false }
+
+func (l endlessLogin) LogIn(ctx context.Context, _ schema.Server, _ string, show func(string)) error {
 	show("https://login.example.com/")
 	<-ctx.Done()
 	*l.ended = time.Now()
@@ -40,7 +46,7 @@ func TestEndOfASessionEndsItsLogin(t *testing.T) {
 		s, peer := join(agg, "")
 		s.Persistent = true
 		r := &host.Request{Method: "tools/call", Era: transports.Handshake}
-		if o, err := agg.offers.For(s.LoginOwner(), r, agg.config().Servers[0], "log in", peer); o == nil || err != nil {
+		if o, err := agg.offers.For(s.LoginOwner(), r, agg.config().Servers[0], "", "log in", peer); o == nil || err != nil {
 			t.Fatalf("got the offer %v, %v", o, err)
 		}
 		synctest.Wait()

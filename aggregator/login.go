@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,7 +19,9 @@ import (
 //	a host of the stateless era gets the question as a result, and its next request
 //	waits for the login
 //
-// The host opens the browser, if its user agrees. A login belongs to the session to which it
+// The host opens the browser, if its user agrees. A user of a gateway logs in to a server with
+// credentials of users for himself: the browser comes back to the gateway, from anywhere, and a host
+// that cannot show pages gets the address in the error. A login belongs to the session to which it
 // was offered or, if each request has its own session, to the user. All requests of that
 // session or user wait for the same login.
 
@@ -35,6 +38,9 @@ func (q request) failOrLogIn(params json.RawMessage, err error, asText bool, aga
 	q.agg.work.AnswerWithin(r, func(ctx context.Context) {
 		o.AwaitPage(ctx)
 		switch {
+		case !q.showsPages() && !o.IsOver():
+			q.fail(ask.WithAddress(err, o), asText)
+			return
 		case r.Era == transports.Stateless && ctx.Err() == nil && !o.IsOver() && !o.Accepted.Load():
 			r.Reply(q.agg.offers.Result(o, params), nil)
 			return
@@ -62,14 +68,24 @@ func (q request) offerLogin(err error) (*ask.Offer, error) {
 		return nil, err
 	}
 	u := q.agg.set.Get(failure.Upstream)
-	if u == nil || !q.MayLogIn {
+	if u == nil {
 		return nil, err
 	}
-	if ask.Lacks(q.Capabilities(r.Era, r.Meta), "elicitation/create", json.RawMessage(`{"mode":"url"}`)) != "" {
+	of, principal := q.LoginOwner(), ""
+	own := u.Server.Credentials.User && q.User != "" && q.agg.opts.Logins.Reaches()
+	switch {
+	case own:
+		of, principal = q.User, q.User // it does not end with the session
+	case !q.MayLogIn || u.Server.Credentials.User && q.User != "" || !q.showsPages():
 		return nil, err
 	}
-	o, cause := q.agg.offers.For(q.LoginOwner(), r, u.Server, failure.Advice(), q.Host)
+	o, cause := q.agg.offers.For(of, r, u.Server, principal, failure.Advice(), q.Host)
 	return o, ask.WithLogin(err, cause)
+}
+
+// showsPages reports whether the host of a request can open pages for its user.
+func (q request) showsPages() bool {
+	return ask.Lacks(q.Capabilities(q.r.Era, q.r.Meta), "elicitation/create", json.RawMessage(`{"mode":"url"}`)) == ""
 }
 
 // resumes takes the answer to a login or to a question of the policy from a request of the
@@ -99,7 +115,7 @@ func (q request) resumesOffer(again func()) bool {
 	}
 	accepted := wire.EqualString(wire.Get(r.Params, "inputResponses", "login", "action"), "accept")
 	r.Params, r.Outline = params, nil
-	o := q.agg.offers.Get(q.LoginOwner(), id)
+	o := cmp.Or(q.agg.offers.Get(q.LoginOwner(), id), q.agg.offers.Get(q.User, id))
 	if o == nil { // of long ago
 		return false
 	}

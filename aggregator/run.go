@@ -2,6 +2,8 @@ package aggregator
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"net/http"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/exposed"
@@ -14,7 +16,9 @@ import (
 	"github.com/dynmcp/dynmcp/internal/pins"
 	"github.com/dynmcp/dynmcp/internal/policy"
 	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/schema/profile"
+	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
@@ -35,9 +39,34 @@ func (a run) Connection(u *lazy.Upstream) upstream.ConnOptions {
 		Cork:    &a.cork,
 	}
 	if a.opts.Logins != nil {
-		opts.Login = a.opts.Logins.For(u.Server)
+		opts.Login = a.opts.Logins.For(u.Server, principalFor(u))
 	}
 	return opts
+}
+
+// principalFor returns the user whose login an upstream takes, "" for that of the user who runs
+// dynmcp.
+func principalFor(u *lazy.Upstream) string {
+	if !u.Server.Credentials.User {
+		return ""
+	}
+	principal, _ := fleet.PrincipalOf(u) // Entry refuses one that is of nobody
+	return principal
+}
+
+// Entry implements fleet.Run.
+func (a run) Entry(ctx context.Context, u *lazy.Upstream, server schema.Server) (schema.Server, error) {
+	if !u.Server.IsPersonal() {
+		return server, nil
+	}
+	principal, ok := fleet.PrincipalOf(u)
+	if !ok || a.opts.Logins == nil {
+		return server, &transports.Failure{
+			Upstream: server.Name, Code: transports.CodeAuthRequired, Outcome: transports.NotSent,
+			Cause: errors.New("it is called with the credentials of a user, and this is for none"), Hint: "call it as a user",
+		}
+	}
+	return a.opts.Logins.Entry(ctx, server, principal)
 }
 
 // Changed logs and publishes a new state of an upstream. It implements fleet.Run.

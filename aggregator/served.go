@@ -181,6 +181,9 @@ func (sv *served) noteStatus(u *lazy.Upstream, status lazy.Status) {
 			sv.catalog.Drop(status.Name)
 		}
 	case lazy.Lost:
+		if u.Owner != "" && u.Server.IsPersonal() { // it may be what one user lacks
+			return
+		}
 		sv.catalog.Fail(status.Name, sv.references.Reason(status.Err))
 		if ask.WantsLogin(status.Err) {
 			sv.catalog.Note(status.Name, "(run: dynmcp login "+status.Name+")")

@@ -15,6 +15,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/gateway"
+	"github.com/dynmcp/dynmcp/transports/oauth"
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
@@ -71,6 +73,13 @@ type Run struct {
 	Shared bool           // by the verb serve, which serves many hosts
 	// Replica is the name of this replica, "" without a cluster.
 	Replica string
+	// Logins are those that servers are called with, and what users keep beside them.
+	Logins Logins
+}
+
+// Logins have a store, that of the cluster if there is one.
+type Logins interface {
+	Store() (*oauth.LoginStore, error)
 }
 
 // A Part is what a module does in a run: it hears the events. End ends what it began.
@@ -86,6 +95,12 @@ type State interface {
 	Sessions() []event.Session
 	Failures() []event.Failure
 	Memory() (bytes, limit int64)
+}
+
+// An OwnPart is a Part that serves each user of a gateway what is his own.
+type OwnPart interface {
+	Part
+	gateway.OwnRoute
 }
 
 // A WebPart is a Part that serves what a run that many hosts share does.

@@ -54,6 +54,7 @@ type Failure struct {
 	Stderr   string // a child's last lines
 	Hint     string // what to do, if more specific than Advice
 	Login    bool   // a person's login would fix it
+	Personal bool   // its cause and its hint are for the user of the call alone, and Reserved keeps them
 	Details  string // lines for the model, after everything else
 
 	RetryAfter time.Duration // when a retry is worthwhile; 0 if unknown
@@ -94,6 +95,9 @@ var reserved = map[int64]string{
 func (f *Failure) Reserved(reference string) *Failure {
 	r := *f
 	r.Stderr = ""
+	if f.Personal {
+		return &r
+	}
 	if cause, ok := reserved[f.Code]; ok {
 		if f.RetryAfter > 0 {
 			cause += fmt.Sprintf("; the next attempt is due in %s", f.RetryAfter.Truncate(100*time.Millisecond)+100*time.Millisecond)

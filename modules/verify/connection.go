@@ -52,7 +52,11 @@ func (v *verifier) connectDirectly(ctx context.Context, s schema.Server, era tra
 	n := newNotes()
 	log := cmp.Or(v.Log, slog.New(slog.DiscardHandler))
 	var p *probe.Peer
-	var err error
+	logins := login.Of(login.Store, v.Log)
+	s, err := logins.Entry(ctx, s, "")
+	if err != nil {
+		return nil, err
+	}
 	if s.Transport == schema.Stdio {
 		// dynmcp sets this variable for its servers. With a random value, answers that show it are
 		// known to vary.
@@ -63,7 +67,7 @@ func (v *verifier) connectDirectly(ctx context.Context, s schema.Server, era tra
 			return nil, fmt.Errorf("start it directly: %w", err)
 		}
 		transport := http.RoundTripper(plain)
-		if authorize := login.Of(login.Store, v.Log).For(s).Transport; authorize != nil {
+		if authorize := logins.For(s, "").Transport; authorize != nil {
 			transport = authorize(transport)
 		}
 		p, err = probe.Web(ctx, s, transport, hostName, cli.Version, n)

@@ -42,8 +42,8 @@ type heardLogins struct {
 	by *hearing
 }
 
-func (h heardLogins) For(s schema.Server) upstream.Login {
-	l := h.Logins.For(s)
+func (h heardLogins) For(s schema.Server, principal string) upstream.Login {
+	l := h.Logins.For(s, principal)
 	authorize := l.Transport
 	l.Transport = func(next http.RoundTripper) http.RoundTripper {
 		if h.by.RoundTripper = next; authorize != nil {

@@ -70,13 +70,21 @@ func (a *access) originAllowed(r *http.Request) (origin string, ok bool) {
 	return origin, origin == scheme+r.Host || slices.Contains(a.origins, origin)
 }
 
+// allowHost denies a request whose Host is no name of the gateway.
+func (a *access) allowHost(w http.ResponseWriter, r *http.Request) bool {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if !a.hostAllowed(r) {
+		denyAndClose(w, r, a.linger, denial{status: http.StatusForbidden, text: "this Host is not allowed here: add its name to gateway.allowed_hosts"})
+		return false
+	}
+	return true
+}
+
 // allow checks a request before it is routed. It answers denied requests, preflights and
 // requests for metadata itself, and then returns false.
 func (a *access) allow(w http.ResponseWriter, r *http.Request) (principal string, ok bool) {
-	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Add("Vary", "Origin")
-	if !a.hostAllowed(r) {
-		denyAndClose(w, r, a.linger, denial{status: http.StatusForbidden, text: "this Host is not allowed here: add its name to gateway.allowed_hosts"})
+	if !a.allowHost(w, r) {
 		return "", false
 	}
 	origin, ok := a.originAllowed(r)

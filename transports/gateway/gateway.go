@@ -45,6 +45,11 @@ type GatewayOptions struct {
 	// lead to. namespace is that server, or "" for all. Nil accepts every request.
 	Enter func(namespace string, h http.Header) error
 
+	// Logins serves /login/ to the browsers of users, which have no token; nil disables the route.
+	Logins http.Handler
+	// Own are routes for each user, which he calls with his token.
+	Own []OwnRoute
+
 	// Metrics serves /metrics; nil disables the route.
 	Metrics http.Handler
 
@@ -67,6 +72,13 @@ type GatewayOptions struct {
 type Edge interface {
 	host.Edge
 	Account() string
+}
+
+// An OwnRoute serves what belongs to a principal.
+type OwnRoute interface {
+	// Path is the first element of the paths that it serves.
+	Path() string
+	ServeOwn(w http.ResponseWriter, r *http.Request, principal string)
 }
 
 // Health is the health of a server.
@@ -98,6 +110,9 @@ type Gateway struct {
 	drainTimeout  time.Duration // for the requests in progress at the shutdown
 }
 
+// loginPath begins the paths of Logins.
+const loginPath = "/login/"
+
 // New returns a gateway.
 func New(opts GatewayOptions) *Gateway {
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
@@ -125,6 +140,12 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case <-g.leaving:
 		w.Header().Set("Connection", "close") // the host's next request goes to another replica
 	default:
+	}
+	if g.opts.Logins != nil && strings.HasPrefix(r.URL.Path, loginPath) {
+		if g.access.allowHost(w, r) { // a browser comes from the page of another site
+			g.opts.Logins.ServeHTTP(w, r)
+		}
+		return
 	}
 	principal, ok := g.access.allow(w, r)
 	if !ok {
@@ -180,6 +201,8 @@ func (g *Gateway) route(w http.ResponseWriter, r *http.Request, principal string
 		g.serveMCP(w, r, principal, namespace) // the rest of the path is ignored
 	case isMeta(path):
 		g.meta(w, r, principal, first)
+	case g.ownRoute(first) != nil:
+		g.ownRoute(first).ServeOwn(w, r, principal)
 	case path == "/metrics" && g.opts.Metrics != nil:
 		g.opts.Metrics.ServeHTTP(w, r)
 	case first == "health":
@@ -187,6 +210,16 @@ func (g *Gateway) route(w http.ResponseWriter, r *http.Request, principal string
 	default:
 		g.readAndDeny(w, r, denial{status: http.StatusNotFound, text: "no such route: there are /mcp, /mcp/{server}, /meta_tree, /meta_desc, /meta_call and /health"})
 	}
+}
+
+// ownRoute returns the route for the first element of a path, nil if there is none.
+func (g *Gateway) ownRoute(first string) OwnRoute {
+	for _, own := range g.opts.Own {
+		if own.Path() == first {
+			return own
+		}
+	}
+	return nil
 }
 
 // circular denies a request that loops, and reports whether it did.

@@ -26,11 +26,12 @@ const page = `<!doctype html>
 `
 
 // A callback receives the code from the browser, once: a listener on this machine that lives
-// as long as the login (RFC 8252, 7.3).
+// as long as the login (RFC 8252, 7.3), or the gateway that its user calls (web.go).
 type callback struct {
 	RedirectURL string
 	path        string
-	server      *http.Server
+	server      *http.Server // nil if web receives the browser
+	web         *webLogin    // nil on this machine
 	serving     sync.WaitGroup
 
 	mu      sync.Mutex
@@ -98,6 +99,10 @@ func listenAt(host, port string) ([]net.Listener, error) {
 
 // close ends the listener, after a page that is being sent.
 func (c *callback) close() {
+	if c.web != nil {
+		c.web.close()
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if c.server.Shutdown(ctx) != nil {
@@ -106,11 +111,16 @@ func (c *callback) close() {
 	c.serving.Wait()
 }
 
-// expect sets the expected state, which identifies the login in its address.
-func (c *callback) expect(state string) {
+// expect sets the expected state, which identifies the login in its address. It returns the address
+// for the user.
+func (c *callback) expect(state, address string) (string, error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.state = state
+	c.mu.Unlock()
+	if c.web != nil {
+		return c.web.open(c, state, address)
+	}
+	return address, nil
 }
 
 // wait returns the result from the browser, or the cause of the end of ctx.

@@ -47,7 +47,7 @@ func TestCallback(t *testing.T) {
 			if status, _, _ := get(t, http.MethodGet, c.RedirectURL+test.query); status != 400 {
 				t.Errorf("before a login: status %d", status)
 			}
-			c.expect("st4te")
+			_, _ = c.expect("st4te", "")
 			if status, _, _ := get(t, http.MethodGet, strings.TrimSuffix(c.RedirectURL, "callback")); status != 404 {
 				t.Errorf("another path: status %d", status)
 			}

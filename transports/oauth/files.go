@@ -39,7 +39,7 @@ func (k Key) file(issuer string) string {
 }
 
 func (k Key) prefix() string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{k.Server, k.Resource, k.Client}, "\n")))
+	sum := sha256.Sum256(k.digested())
 	return k.Server + "-" + hex.EncodeToString(sum[:12])
 }
 

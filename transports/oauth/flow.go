@@ -25,6 +25,11 @@ type Flow struct {
 	Server schema.Server
 	Scopes []string // requested in addition to those that the server names
 
+	// Principal is the user of a gateway who logs in, "" for the user who runs dynmcp. Web is where
+	// his browser comes back to; nil listens on this machine.
+	Principal string
+	Web       *Web
+
 	// Show is called with the address of the login page, to open or to print it.
 	Show func(address string)
 	// Pasted yields lines that the user types: the callback address, if the browser is
@@ -35,12 +40,12 @@ type Flow struct {
 // Run logs in and stores the login. It ends with ctx.
 func (f *Flow) Run(ctx context.Context) (*Login, error) {
 	f.complete()
-	key := KeyOf(f.Server)
+	key := KeyOf(f.Server).Of(f.Principal)
 	before, err := f.Store.Load(key)
 	if err != nil {
 		return nil, err
 	}
-	back, err := listen(f.Server.Auth)
+	back, err := f.listen(key)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +55,7 @@ func (f *Flow) Run(ctx context.Context) (*Login, error) {
 		return nil, err
 	}
 
-	client, err := newClient(f.Server, f.Hide, "login of "+f.Server.Name)
+	client, err := newClient(f.Server, f.Hide, key.slot())
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +63,7 @@ func (f *Flow) Run(ctx context.Context) (*Login, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := &Login{Server: f.Server.Name}
+	made := &Login{Server: f.Server.Name, Principal: f.Principal}
 	proveTokens(client, made, resource)
 	config := &auth.AuthorizationCodeHandlerConfig{
 		RedirectURL:           back.RedirectURL,
@@ -96,6 +101,14 @@ func (f *Flow) Run(ctx context.Context) (*Login, error) {
 	}
 	defer unlock()
 	return made, f.Store.Save(key, made)
+}
+
+// listen opens what the browser comes back to.
+func (f *Flow) listen(key Key) (*callback, error) {
+	if f.Web != nil {
+		return f.Web.callback(key)
+	}
+	return listen(f.Server.Auth)
 }
 
 func authorize(ctx context.Context, config *auth.AuthorizationCodeHandlerConfig, server string, challenge *http.Response) error {
@@ -235,7 +248,9 @@ func (f *Flow) fetchCode(ctx context.Context, address string, resource *discover
 	if err != nil {
 		return nil, err
 	}
-	back.expect(state)
+	if address, err = back.expect(state, address); err != nil {
+		return nil, err
+	}
 	f.Show(address)
 
 	// The user may type while the browser comes back: the first result counts.

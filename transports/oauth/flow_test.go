@@ -352,7 +352,7 @@ func TestAnotherIssuerHasItsOwnLogin(t *testing.T) {
 	if err != nil || len(all) != 2 || all[0].Issuer != second.Base || all[1].Issuer != first.Base {
 		t.Errorf("got %+v, %v: want both logins, the most recent first", all, err)
 	}
-	if was, err := (LoginOptions{Store: store}).Logout(deadline(t), server); !was || err != nil {
+	if was, err := (LoginOptions{Store: store}).Logout(deadline(t), server, ""); !was || err != nil {
 		t.Errorf("logout: %t, %v", was, err)
 	}
 	for _, as := range []*mcptest.AuthServer{first, second} {
@@ -412,7 +412,7 @@ func TestLogout(t *testing.T) {
 	store := loggedIn(t, server)
 	client, _ := clientFor(t, store, server)
 	wantStatus(t, client, server, "{}", http.StatusOK)
-	was, err := LoginOptions{Store: store}.Logout(deadline(t), server)
+	was, err := LoginOptions{Store: store}.Logout(deadline(t), server, "")
 	if !was || err != nil {
 		t.Fatalf("got %t, %v", was, err)
 	}
@@ -420,7 +420,7 @@ func TestLogout(t *testing.T) {
 		t.Errorf("%d revocations, %d clients deleted", as.Count("revoke"), as.Count("unregister"))
 	}
 	wantStatus(t, client, server, "{}", http.StatusUnauthorized)
-	if was, err = (LoginOptions{Store: store}).Logout(deadline(t), server); was || err != nil {
+	if was, err = (LoginOptions{Store: store}).Logout(deadline(t), server, ""); was || err != nil {
 		t.Errorf("got %t, %v", was, err)
 	}
 }

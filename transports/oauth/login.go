@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 // client are sent only to that issuer's endpoints.
 type Login struct {
 	Server      string           `json:"server"`
+	Principal   string           `json:"principal,omitempty"` // the user of a gateway, "" for the one who runs dynmcp
 	Issuer      string           `json:"issuer"`
 	Resource    string           `json:"resource"` // RFC 8707, as in the request for tokens
 	ClientID    string           `json:"client_id"`
@@ -41,10 +43,13 @@ type Secrets struct {
 	ClientSecret      string `json:"client_secret,omitempty"`
 	RegistrationToken string `json:"registration_access_token,omitempty"`
 	DPoPKey           string `json:"dpop_key,omitempty"` // the key that the tokens are bound to (RFC 9449), PKCS #8 in Base64
+
+	// Values are what a user keeps for ${user:NAME}, by name: see values.go.
+	Values map[string]string `json:"values,omitempty"`
 }
 
 func (s Secrets) all() []string {
-	return []string{s.AccessToken, s.RefreshToken, s.ClientSecret, s.RegistrationToken, s.DPoPKey}
+	return append(slices.Collect(maps.Values(s.Values)), s.AccessToken, s.RefreshToken, s.ClientSecret, s.RegistrationToken, s.DPoPKey)
 }
 
 // fresh reports whether the access token is valid for another minute, or for a quarter of its
@@ -124,5 +129,9 @@ func (l *Login) want(scopes []string) bool {
 // bound returns the part of a login that its seal binds the secrets to, so that write access to
 // the file is not enough to send them elsewhere.
 func (l *Login) bound() []byte {
-	return []byte(strings.Join([]string{l.Server, l.Issuer, l.Resource, l.ClientID, l.TokenURL, l.RevokeURL, l.RegisterURL}, "\n"))
+	parts := []string{l.Server, l.Issuer, l.Resource, l.ClientID, l.TokenURL, l.RevokeURL, l.RegisterURL}
+	if l.Principal != "" {
+		parts = append(parts, l.Principal)
+	}
+	return []byte(strings.Join(parts, "\n"))
 }

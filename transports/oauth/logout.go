@@ -15,13 +15,13 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// Logout forgets the login at a server and reports whether there was one. If the authorization
+// Logout forgets the login of a user at a server, or with "" that for all, and reports whether there was one. If the authorization
 // server supports it, the tokens are revoked (RFC 7009) and the client that was registered
 // for the login is deleted (RFC 7592); the error reports failures of these. The login is
 // forgotten in any case.
-func (o LoginOptions) Logout(ctx context.Context, server schema.Server) (was bool, err error) {
+func (o LoginOptions) Logout(ctx context.Context, server schema.Server, principal string) (was bool, err error) {
 	o.complete()
-	key := KeyOf(server)
+	key := KeyOf(server).Of(principal)
 	_, unlock, err := o.Store.Lock(ctx, key)
 	if err != nil {
 		return false, err
@@ -35,7 +35,7 @@ func (o LoginOptions) Logout(ctx context.Context, server schema.Server) (was boo
 	if len(all) == 0 || err != nil || deleted != nil {
 		return was, errors.Join(err, deleted)
 	}
-	slot := "login of " + server.Name
+	slot := key.slot()
 	for _, l := range all {
 		o.Hide(slot, l.Secrets.all()...)
 	}

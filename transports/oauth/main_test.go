@@ -83,7 +83,7 @@ func loggedIn(t *testing.T, server schema.Server) *LoginStore {
 
 // clientFor returns an HTTP client with a new session of a server, as in a new process.
 func clientFor(t *testing.T, store *LoginStore, server schema.Server) (*http.Client, *Session) {
-	session := NewSessions(LoginOptions{Store: store}).For(server)
+	session := NewSessions(LoginOptions{Store: store}).For(server, "")
 	base := &http.Transport{}
 	t.Cleanup(base.CloseIdleConnections)
 	return &http.Client{Transport: session.Transport(base)}, session

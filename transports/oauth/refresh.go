@@ -97,7 +97,7 @@ func (s *Session) renewOnce(ctx context.Context, rejected string) (string, error
 	err = s.refresh(ctx, l)
 	switch {
 	case errors.Is(err, errRelogin):
-		f := s.failure(transports.CodeAuthRequired, loginCommand(s.key.Server), err)
+		f := s.failure(transports.CodeAuthRequired, s.loginCommand(), err)
 		f.Login = true
 		return "", f
 	case err != nil:
@@ -123,7 +123,7 @@ func (s *Session) load() (*Login, error) {
 		s.Hide(s.slot(), l.Secrets.all()...)
 	}
 	s.mu.Lock()
-	s.read, s.login, s.stamp, s.unreachableSince = true, l, stamp, time.Time{}
+	s.read, s.login, s.stamp, s.loadedAt, s.unreachableSince = true, l, stamp, time.Now(), time.Time{}
 	s.mu.Unlock()
 	return l, nil
 }
@@ -162,7 +162,15 @@ func (s *Session) loadFailure(err error) error {
 	return s.failure(transports.CodeAuthRequired, "", err)
 }
 
-func (s *Session) slot() string { return "login of " + s.key.Server }
+func (s *Session) slot() string { return s.key.slot() }
+
+// slot identifies the owner of secrets. The secrets of one user do not replace those of another.
+func (k Key) slot() string {
+	if k.Principal != "" {
+		return "login of " + k.Principal + " at " + k.Server
+	}
+	return "login of " + k.Server
+}
 
 // storedToken returns the token to use if a stored login needs no refresh or cannot have one, and
 // reports whether that is so.

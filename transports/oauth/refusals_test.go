@@ -248,7 +248,7 @@ func loginMoved(t *testing.T, a *schema.Auth) error {
 		t.Fatal(err)
 	}
 	if a.Scope != "" {
-		if _, err := (LoginOptions{Store: store}).Logout(deadline(t), server); err != nil {
+		if _, err := (LoginOptions{Store: store}).Logout(deadline(t), server, ""); err != nil {
 			return err
 		}
 	}
@@ -310,7 +310,7 @@ func TestCallbackAtLocalhost(t *testing.T) {
 		hosts = append(hosts, "::1")
 	}
 	for _, host := range hosts {
-		c.expect("st4te")
+		_, _ = c.expect("st4te", "")
 		if status, _, _ := get(t, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/back?code=c&state=st4te"); status != http.StatusOK {
 			t.Errorf("%s: status %d", host, status)
 		}

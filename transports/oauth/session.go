@@ -68,12 +68,19 @@ func Applies(s schema.Server) bool {
 	return true
 }
 
-// For returns the session of a server for which Applies is true.
-func (all *Sessions) For(server schema.Server) *Session {
-	key := KeyOf(server)
+// maxSessions is how many sessions are kept for their next connection.
+const maxSessions = 50_000
+
+// For returns the session of a user at a server for which Applies is true; principal is "" for the
+// login for all.
+func (all *Sessions) For(server schema.Server, principal string) *Session {
+	key := KeyOf(server).Of(principal)
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	s := all.byKey[key]
+	if s == nil && len(all.byKey) >= maxSessions {
+		clear(all.byKey) // connections keep theirs, and the store has the logins
+	}
 	if s == nil || !reflect.DeepEqual(s.server.Auth, server.Auth) || s.server.TLS != server.TLS {
 		s = &Session{LoginOptions: all.opts, key: key, server: server}
 		all.byKey[key] = s
@@ -90,6 +97,7 @@ type Session struct {
 	proofs proofs             // if its tokens are bound to a key
 
 	mu               sync.Mutex
+	loadedAt         time.Time // when the store was read
 	read             bool      // whether the store was read
 	unreachableSince time.Time // when the state of the cluster became unreachable, zero if it is reachable
 	stamp            int64     // of the store when it was read
@@ -210,7 +218,7 @@ func (s *Session) send(base http.RoundTripper, req *http.Request, token string) 
 		var err error
 		if key, err = l.proofKey(); err != nil {
 			closeBody(req)
-			return nil, s.failure(transports.CodeAuthRequired, loginCommand(s.key.Server), err)
+			return nil, s.failure(transports.CodeAuthRequired, s.loginCommand(), err)
 		}
 	}
 	req = req.Clone(req.Context())
@@ -228,9 +236,15 @@ func (s *Session) token(ctx context.Context) (string, error) {
 		return s.machineToken(), nil
 	}
 	s.mu.Lock()
-	read, l, stamp := s.read, s.login, s.stamp
+	read, l, stamp, loadedAt := s.read, s.login, s.stamp, s.loadedAt
 	s.mu.Unlock()
-	if read && stamp != s.Store.stamp() {
+	aged := s.key.Principal != "" && l != nil && time.Since(loadedAt) > rereadAfter // he may have ended it at another replica
+	if aged {
+		s.mu.Lock()
+		s.loadedAt = time.Now() // one request looks, also if the state cannot be reached
+		s.mu.Unlock()
+	}
+	if read && (stamp != s.Store.stamp() || aged) {
 		if newer, err := s.load(); err == nil { // otherwise the login stays as it was read
 			l = newer
 		}
@@ -292,6 +306,9 @@ func (s *Session) want(ctx context.Context, resp *http.Response) {
 	}
 }
 
+// rereadAfter is how long a user's login is used without a look at the store.
+const rereadAfter = 10 * time.Second
+
 // storeTime is how long a request waits for the store.
 const storeTime = 5 * time.Second
 
@@ -321,7 +338,7 @@ func (s *Session) Hint(resp *http.Response) (text string, login bool) {
 	s.mu.Lock()
 	loggedIn := s.login != nil
 	s.mu.Unlock()
-	run := loginCommand(s.key.Server)
+	run := s.loginCommand()
 	switch {
 	case s.machine():
 		return fmt.Sprintf(`check the client and the scope in "auth" of %q in the config`, s.key.Server), false
@@ -337,7 +354,14 @@ func (s *Session) Hint(resp *http.Response) (text string, login bool) {
 	return run, true
 }
 
-func loginCommand(server string) string { return fmt.Sprintf("run \"dynmcp login %s\"", server) }
+// loginCommand says how to log in. A user of a gateway gets the address instead, from the offer of
+// the login, unless his browser cannot reach the gateway.
+func (s *Session) loginCommand() string {
+	if s.key.Principal != "" {
+		return "log in at " + s.key.Server + " as yourself"
+	}
+	return fmt.Sprintf("run \"dynmcp login %s\"", s.key.Server)
+}
 
 func asksForToken(resp *http.Response) bool {
 	return slices.ContainsFunc(resp.Header.Values("WWW-Authenticate"), func(challenge string) bool {

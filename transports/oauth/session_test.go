@@ -348,7 +348,7 @@ const helperDir = "OAUTH_TEST_DIR"
 // sends 50 requests at once, and prints their statuses.
 func helper(dir string) {
 	server := schema.Server{Name: "web", Transport: schema.StreamableHTTP, URL: os.Getenv("OAUTH_TEST_URL")}
-	client := &http.Client{Transport: NewSessions(LoginOptions{Store: NewStore(dir)}).For(server).Transport(http.DefaultTransport)}
+	client := &http.Client{Transport: NewSessions(LoginOptions{Store: NewStore(dir)}).For(server, "").Transport(http.DefaultTransport)}
 	var line string
 	_, _ = fmt.Scanln(&line)
 	statuses := make([]int, 50)

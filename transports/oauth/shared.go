@@ -28,6 +28,9 @@ func Check(keys *seal.Keys, e records.Record) error {
 	if strings.HasPrefix(e.Key, "lock/") {
 		return checkLock(e.Value)
 	}
+	if strings.HasPrefix(e.Key, "page/") || strings.HasPrefix(e.Key, "back/") {
+		return checkWeb(keys, e)
+	}
 	_, err := openRecords(keys, e)
 	return err
 }
@@ -53,7 +56,7 @@ func (s *shared) Place() string { return "in the state of the cluster, sealed wi
 func (s *shared) stamp() int64 { return 0 }
 
 func (s *shared) record(kind string, key Key) string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{key.Server, key.Resource, key.Client}, "\n")))
+	sum := sha256.Sum256(key.digested())
 	return fmt.Sprintf("%s/%x", kind, sum)
 }
 

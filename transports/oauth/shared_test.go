@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -53,13 +54,13 @@ func TestSharedStore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if l, err := b.store.Load(aKey); err != nil || l == nil || l.Secrets != second.Secrets || l.Issuer != second.Issuer {
+	if l, err := b.store.Load(aKey); err != nil || l == nil || !reflect.DeepEqual(l.Secrets, second.Secrets) || l.Issuer != second.Issuer {
 		t.Errorf("got %+v, %v", l, err)
 	}
-	if l, err := b.store.Peek(aKey); err != nil || l == nil || l.Secrets != (Secrets{}) || !l.HasToken || !l.Renews {
+	if l, err := b.store.Peek(aKey); err != nil || l == nil || !reflect.DeepEqual(l.Secrets, Secrets{}) || !l.HasToken || !l.Renews {
 		t.Errorf("without secrets it is %+v, %v", l, err)
 	}
-	if all, err := b.store.LoadAll(aKey); err != nil || len(all) != 2 || all[1].Secrets != first.Secrets {
+	if all, err := b.store.LoadAll(aKey); err != nil || len(all) != 2 || !reflect.DeepEqual(all[1].Secrets, first.Secrets) {
 		t.Errorf("all are %+v, %v", all, err)
 	}
 	e, err := a.bucket.Get(t.Context(), a.store.backend.(*shared).record("login", aKey))
@@ -308,7 +309,7 @@ func TestRefreshWhileTheStateIsCutOff(t *testing.T) {
 	memory, keys := memkv.New(), seal.Random()
 	r := newReplica(t, memory, keys)
 	server := schema.Server{Name: "web", Transport: schema.StreamableHTTP, URL: "https://web.example.test/mcp"}
-	begin := func(store *LoginStore) *Session { return NewSessions(LoginOptions{Store: store}).For(server) }
+	begin := func(store *LoginStore) *Session { return NewSessions(LoginOptions{Store: store}).For(server, "") }
 	notPlaced := func(what string, token string, err error) {
 		t.Helper()
 		failure, ok := errors.AsType[*transports.Failure](err)

@@ -3,20 +3,40 @@ package oauth
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// A Key identifies the subject of a login: an entry of the config, its address, and its client.
+// A Key identifies the subject of a login: an entry of the config, its address, its client, and the
+// user if each has a login of his own.
 // The server chooses the issuer of tokens, so logins at several issuers may have one key. Then
 // the most recent login is used.
 type Key struct {
 	Server   string // the name of the entry
 	Resource string // its url
 	Client   string // client_id of its auth, empty if a client is registered
+	// Principal is the user of a gateway whose login it is, "" for the user who runs dynmcp.
+	Principal string
 }
 
-// KeyOf returns the key of the login at a server.
+// Of returns the key of a user's own login.
+func (k Key) Of(principal string) Key {
+	k.Principal = principal
+	return k
+}
+
+// digested returns what the names of records are made of.
+func (k Key) digested() []byte {
+	parts := []string{k.Server, k.Resource, k.Client}
+	if k.Principal != "" {
+		parts = append(parts, k.Principal)
+	}
+	return []byte(strings.Join(parts, "\n"))
+}
+
+// KeyOf returns the key of the login for all users at a server.
 func KeyOf(s schema.Server) Key {
 	key := Key{Server: s.Name, Resource: s.Address()}
 	if s.Auth != nil {
@@ -72,9 +92,16 @@ func recordOf(l *Login) *record {
 // newestFirst orders records: the most recent first.
 func newestFirst(a, b *record) int { return b.Login.Issued.Compare(a.Login.Issued) }
 
+// own returns the records of a key that are of its user. The name of a record says so already; the
+// record itself is bound to its user by the seal.
+func (s *LoginStore) own(key Key) ([]*record, error) {
+	all, err := s.read(key)
+	return slices.DeleteFunc(all, func(r *record) bool { return r.Login.Principal != key.Principal }), err
+}
+
 // Peek returns a login without its secrets and without the keyring, or nil.
 func (s *LoginStore) Peek(key Key) (*Login, error) {
-	all, err := s.read(key)
+	all, err := s.own(key)
 	if len(all) == 0 {
 		return nil, err
 	}
@@ -83,7 +110,7 @@ func (s *LoginStore) Peek(key Key) (*Login, error) {
 
 // Load returns a login, nil if absent.
 func (s *LoginStore) Load(key Key) (*Login, error) {
-	all, err := s.read(key)
+	all, err := s.own(key)
 	if len(all) == 0 {
 		return nil, err
 	}
@@ -92,7 +119,7 @@ func (s *LoginStore) Load(key Key) (*Login, error) {
 
 // LoadAll returns the logins at all issuers, the most recent first.
 func (s *LoginStore) LoadAll(key Key) ([]*Login, error) {
-	all, err := s.read(key)
+	all, err := s.own(key)
 	var logins []*Login
 	for _, r := range all {
 		l, failed := s.open(r)
@@ -117,7 +144,7 @@ func (s *LoginStore) Update(ctx context.Context, key Key, change func(*Login) bo
 		return err
 	}
 	if l == nil {
-		l = &Login{Server: key.Server}
+		l = &Login{Server: key.Server, Principal: key.Principal}
 	}
 	if !change(l) {
 		return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync"
@@ -68,10 +69,10 @@ func TestStoreWithAndWithoutKeyring(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := NewStore(dirOf(s)).Load(aKey) // as another process does
-		if err != nil || got == nil || got.Secrets != want.Secrets || got.TokenURL != want.TokenURL || !got.Expires.Equal(want.Expires) {
+		if err != nil || got == nil || !reflect.DeepEqual(got.Secrets, want.Secrets) || got.TokenURL != want.TokenURL || !got.Expires.Equal(want.Expires) {
 			t.Errorf("sealed %t: got %+v, %v", sealed, got, err)
 		}
-		if peeked, err := s.Peek(aKey); err != nil || !peeked.HasToken || !peeked.Renews || peeked.Secrets != (Secrets{}) {
+		if peeked, err := s.Peek(aKey); err != nil || !peeked.HasToken || !peeked.Renews || !reflect.DeepEqual(peeked.Secrets, Secrets{}) {
 			t.Errorf("peeked %+v, %v", peeked, err)
 		}
 		if open := bytes.Contains(written(t, dirOf(s)), []byte("s3cret")); open == sealed {

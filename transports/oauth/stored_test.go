@@ -40,7 +40,7 @@ func TestStoredLoginReachesTheNextRequest(t *testing.T) {
 			t.Error("the request has not the token of the last login")
 		}
 	}
-	if _, err := (LoginOptions{Store: store}).Logout(deadline(t), server); err != nil {
+	if _, err := (LoginOptions{Store: store}).Logout(deadline(t), server, ""); err != nil {
 		t.Fatal(err)
 	}
 	wantStatus(t, client, server, "{}", http.StatusOK)
@@ -81,7 +81,7 @@ func TestScopeOfA401(t *testing.T) {
 	if l, err := store.Peek(KeyOf(server)); err != nil || l.State(l.Issued) != "not logged in" {
 		t.Errorf("got %+v, %v", l, err)
 	}
-	if was, err := (LoginOptions{Store: store}).Logout(deadline(t), server); was || err != nil {
+	if was, err := (LoginOptions{Store: store}).Logout(deadline(t), server, ""); was || err != nil {
 		t.Errorf("logout without a login: %t, %v", was, err)
 	}
 	called()

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,7 +35,7 @@ var errDeclined = errors.New("declined")
 
 // Logins has a person log in to a server: see aggregator.Logins.
 type Logins interface {
-	LogIn(ctx context.Context, server schema.Server, show func(address string)) error
+	LogIn(ctx context.Context, server schema.Server, principal string, show func(address string)) error
 }
 
 // Offers are the last logins that hosts were offered, by recipient: a session, or a user whose
@@ -94,8 +95,8 @@ type Offer struct {
 
 // For returns the login to offer to the host of a request, after a failure with this advice. It is
 // nil if there is none; the error is that of the last login, if it failed. host is notified of the
-// end of the login.
-func (all *Offers) For(of any, r *host.Request, server schema.Server, advice string, host transports.Peer) (*Offer, error) {
+// end of the login, which is that of a principal.
+func (all *Offers) For(of any, r *host.Request, server schema.Server, principal, advice string, host transports.Peer) (*Offer, error) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	o := all.of[of][server.Name]
@@ -112,12 +113,13 @@ func (all *Offers) For(of any, r *host.Request, server schema.Server, advice str
 	if r.NoOffer {
 		return nil, nil
 	}
-	if o = all.begin(server, advice, host); o == nil {
+	if o = all.begin(server, principal, advice, host); o == nil {
 		return nil, nil
 	}
 	if all.of == nil {
 		all.of = map[any]map[string]*Offer{}
 	}
+	all.forgetOver()
 	if all.of[of] == nil {
 		all.of[of] = map[string]*Offer{}
 	}
@@ -125,8 +127,24 @@ func (all *Offers) For(of any, r *host.Request, server schema.Server, advice str
 	return o, nil
 }
 
+// maxOffers is for how many users and sessions offers that are over are kept.
+const maxOffers = 1000
+
+// forgetOver forgets the offers that are over, if there are many. The caller holds mu.
+func (all *Offers) forgetOver() {
+	if len(all.of) < maxOffers {
+		return
+	}
+	for of, offers := range all.of {
+		maps.DeleteFunc(offers, func(_ string, o *Offer) bool { return o.IsOver() && time.Since(o.ended) > offerPause })
+		if len(offers) == 0 {
+			delete(all.of, of)
+		}
+	}
+}
+
 // begin begins a login. It returns nil after Close.
-func (all *Offers) begin(server schema.Server, advice string, host transports.Peer) *Offer {
+func (all *Offers) begin(server schema.Server, principal, advice string, host transports.Peer) *Offer {
 	o := &Offer{
 		id: "dynmcp-" + rand.Text(), Server: server.Name, advice: advice,
 		answers: make(chan struct{}, 1), shown: make(chan struct{}), over: make(chan struct{}),
@@ -146,7 +164,7 @@ func (all *Offers) begin(server schema.Server, advice string, host transports.Pe
 		defer cancel()
 		noPage := time.AfterFunc(pageWait, func() { o.end(errors.New("its login page was not found in time")) })
 		defer noPage.Stop()
-		err = all.Logins.LogIn(ctx, server, func(address string) {
+		err = all.Logins.LogIn(ctx, server, principal, func(address string) {
 			if noPage.Stop() {
 				o.address = address
 				close(o.shown)
@@ -185,6 +203,16 @@ func (o *Offer) IsOver() bool {
 	}
 }
 
+// Address returns the address of the login page, "" before it is known.
+func (o *Offer) Address() string {
+	select {
+	case <-o.shown:
+		return o.address
+	default:
+		return ""
+	}
+}
+
 // Answered records the user's answer. A no ends the login.
 func (o *Offer) Answered(accepted bool) {
 	if accepted {
@@ -202,6 +230,22 @@ func WithLogin(err, cause error) error {
 	}
 	said := *failure
 	said.Cause = fmt.Errorf("%w; the login that was offered failed: %v", failure.Cause, cause)
+	return &said
+}
+
+// WithAddress is the failure of a request whose host cannot show the page of an offered login: it
+// has the address.
+func WithAddress(err error, o *Offer) error {
+	failure, ok := errors.AsType[*transports.Failure](err)
+	switch {
+	case o.IsOver() && o.err != nil:
+		return WithLogin(err, o.err)
+	case !ok || o.Address() == "":
+		return err
+	}
+	said := *failure
+	said.Personal, said.Cause = true, errors.New("it wants a login of each user")
+	said.Hint = fmt.Sprintf("have the user open %s to log in as himself, then call again", o.Address())
 	return &said
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/work"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
@@ -51,6 +52,8 @@ type Run interface {
 	Changed(u *lazy.Upstream)
 	// Connection returns options of the connection to an upstream.
 	Connection(u *lazy.Upstream) upstream.ConnOptions
+	// Entry returns the entry of a server as it is for the owner of an upstream.
+	Entry(ctx context.Context, u *lazy.Upstream, server schema.Server) (schema.Server, error)
 	// InProfile reports whether a server is in a profile of the config.
 	InProfile(profile, server string) bool
 	// Hider returns what the policy hides from a session; nil hides nothing.

@@ -72,10 +72,15 @@ func (f *Fleet) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.Conn,
 	began := time.Now()
 	p := f.Of(u)
 	p.RootsAsked.Forget()
-	conn, err := f.placer.Connect(ctx, u, connectedTo(p), optionsOf(p), f.Open)
+	server, err := f.Run.Entry(ctx, u, connectedTo(p))
 	if err != nil {
 		return nil, err
 	}
+	conn, err := f.placer.Connect(ctx, u, server, optionsOf(p), f.Open)
+	if err != nil {
+		return nil, err
+	}
+	f.followEntry(u, server, conn)
 	if err := f.introduceTo(ctx, p, conn); err != nil {
 		conn.Close()
 		return nil, err

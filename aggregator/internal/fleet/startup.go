@@ -111,7 +111,7 @@ func (f *Fleet) Begin(s *sessions.Session) {
 			continue
 		}
 		f.Startup.note(dedicated)
-		f.keepStarting(dedicated, f.Strict)
+		f.keepStarting(dedicated, f.Strict && !u.Server.IsPersonal())
 	}
 }
 
@@ -133,7 +133,7 @@ func (f *Fleet) keepStarting(u *lazy.Upstream, needed bool) {
 			if needed && f.Context.Err() == nil && !errors.Is(err, lazy.ErrClosed) {
 				f.Run.Fatal(err)
 			}
-			return !needed
+			return !needed && !u.Server.IsPersonal() // whose user may lack what it needs
 		})
 	})
 }

@@ -41,7 +41,7 @@ func NewReferences(log *slog.Logger, reserved bool) *References {
 // reference is new. A call that this side ends, because its host cancels it for example, has no
 // cause to log.
 func (rs *References) Reserve(f *transports.Failure) *transports.Failure {
-	if f.Code == transports.CodeShuttingDown {
+	if f.Code == transports.CodeShuttingDown || f.Personal {
 		return f.Reserved("")
 	}
 	cause := f.Cause

@@ -6,10 +6,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,7 +19,6 @@ import (
 	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/oauth"
-	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
 // loginTimeout is the default of --timeout.
@@ -55,7 +52,7 @@ machine ends at a page that does not load: paste the address of that page. With
 		return cli.Interruptible(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			from.Only = args
 			if *forget {
-				return forgetLogin(ctx, cmd, &from, cluster)
+				return forgetLogin(ctx, cmd, &from, cluster, "")
 			}
 			server, err := loginServer(ctx, &from, args[0])
 			if err != nil {
@@ -66,7 +63,7 @@ machine ends at a page that does not load: paste the address of that page. With
 				ctx, cancel = context.WithTimeout(ctx, *timeout)
 				defer cancel()
 			}
-			return withLogins(ctx, cluster, func(store *oauth.LoginStore) error {
+			return WithStore(ctx, cluster, func(store *oauth.LoginStore) error {
 				return login(ctx, cli.Stdout(cmd), cmd.InOrStdin(), store, server, *scopes, *noBrowser)
 			})
 		})
@@ -79,24 +76,27 @@ var Logout = cli.Verb{
 	Hidden: true,
 	Short:  "Remove a stored login",
 	Long: `Forget the login at a server of the config. Its tokens are revoked where the
-server's authorization server offers that.`,
-	Example: `  dynmcp logout linear`,
-	Args:    oneServer,
+server's authorization server offers that. --principal names a user of the gateway,
+whose own login at a server with credentials of users is forgotten.`,
+	Example: `  dynmcp logout linear
+  dynmcp logout linear --principal "https://login.example.com ann"`,
+	Args: oneServer,
 	New: func(cmd *cobra.Command) cli.Run {
 		var from conf.Flags
 		from.Add(cmd)
 		cluster := module.ClusterOf(cmd.Context())
 		cluster.AddFlags(cmd, false)
+		principal := cmd.Flags().String("principal", "", "the `user` of the gateway whose login it is, as dynmcp log shows him")
 		cmd.ValidArgsFunction = conf.CompleteServers(&from, "")
 		return cli.Interruptible(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			from.Only = args
-			return forgetLogin(ctx, cmd, &from, cluster)
+			return forgetLogin(ctx, cmd, &from, cluster, *principal)
 		})
 	},
 }
 
 // forgetLogin removes the login at the server that from selects.
-func forgetLogin(ctx context.Context, cmd *cobra.Command, from *conf.Flags, cluster module.Cluster) error {
+func forgetLogin(ctx context.Context, cmd *cobra.Command, from *conf.Flags, cluster module.Cluster, principal string) error {
 	cfg, err := from.Load(ctx)
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func forgetLogin(ctx context.Context, cmd *cobra.Command, from *conf.Flags, clus
 	if err != nil {
 		return err
 	}
-	return withLogins(ctx, cluster, func(store *oauth.LoginStore) error { return logout(ctx, cli.Stdout(cmd), store, server) })
+	return WithStore(ctx, cluster, func(store *oauth.LoginStore) error { return logout(ctx, cli.Stdout(cmd), store, server, principal) })
 }
 
 var oneServer = cli.One("no server name given", "NAME; dynmcp ls lists the servers")
@@ -165,8 +165,8 @@ func login(ctx context.Context, out *terminal.Writer, in io.Reader, store *oauth
 	return out.Err
 }
 
-func logout(ctx context.Context, out *terminal.Writer, store *oauth.LoginStore, server schema.Server) error {
-	was, err := oauth.LoginOptions{Store: store, Hide: cli.Secrets.Rotate}.Logout(ctx, server)
+func logout(ctx context.Context, out *terminal.Writer, store *oauth.LoginStore, server schema.Server, principal string) error {
+	was, err := oauth.LoginOptions{Store: store, Hide: cli.Secrets.Rotate}.Logout(ctx, server, principal)
 	switch {
 	case was && err != nil:
 		out.Printf("Logged out of %s.\n", server.Name)
@@ -190,9 +190,9 @@ func Store() (*oauth.LoginStore, error) {
 	return oauth.NewStore(filepath.Join(dir, "logins")), nil
 }
 
-// withLogins calls use with the logins of the cluster that is selected, or else with those of the
+// WithStore calls use with the logins of the cluster that is selected, or else with those of the
 // user.
-func withLogins(ctx context.Context, cluster module.Cluster, use func(*oauth.LoginStore) error) error {
+func WithStore(ctx context.Context, cluster module.Cluster, use func(*oauth.LoginStore) error) error {
 	if cluster.Servers() == "" {
 		store, err := Store()
 		if err != nil {
@@ -206,51 +206,4 @@ func withLogins(ctx context.Context, cluster module.Cluster, use func(*oauth.Log
 	}
 	defer end()
 	return use(store)
-}
-
-// Logins are the logins of the servers of a run. They implement aggregator.Logins.
-type Logins struct {
-	log  *slog.Logger
-	open func() (*oauth.LoginStore, error)
-
-	sessions func() (*oauth.Sessions, error) // opened once
-}
-
-// Of returns the logins in the store that open returns, which is called when the first remote server
-// is used.
-func Of(open func() (*oauth.LoginStore, error), log *slog.Logger) *Logins {
-	return &Logins{log, open, sync.OnceValues(func() (*oauth.Sessions, error) {
-		store, err := open()
-		if err != nil {
-			return nil, err
-		}
-		return oauth.NewSessions(oauth.LoginOptions{Store: store, Hide: cli.Secrets.Rotate, Logger: log}), nil
-	})}
-}
-
-// For returns the authorization of requests to a server.
-func (l *Logins) For(s schema.Server) upstream.Login {
-	if !oauth.Applies(s) {
-		return upstream.Login{}
-	}
-	all, err := l.sessions()
-	if err != nil {
-		if l.log != nil {
-			l.log.Warn("no logins", "err", err)
-		}
-		return upstream.Login{}
-	}
-	session := all.For(s)
-	return upstream.Login{Transport: session.Transport, Hint: session.Hint}
-}
-
-// LogIn has a person log in to a server.
-func (l *Logins) LogIn(ctx context.Context, server schema.Server, show func(address string)) error {
-	store, err := l.open()
-	if err != nil {
-		return err
-	}
-	flow := oauth.Flow{LoginOptions: oauth.LoginOptions{Store: store, Hide: cli.Secrets.Rotate, Logger: l.log}, Server: server, Show: show}
-	_, err = flow.Run(ctx)
-	return err
 }

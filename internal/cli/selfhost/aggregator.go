@@ -42,6 +42,7 @@ func NewAggregator(ctx context.Context, cfg *schema.Config, opts aggregator.Opti
 	opts.Adapter = module.AdapterOf(ctx)
 	opts.StoreDir, opts.Definitions = conf.CatalogDir(), conf.DefinitionsDir()
 	run.Config, run.Log = cfg, opts.Logger
+	run.Logins, _ = opts.Logins.(module.Logins)
 	if parts, err = startParts(ctx, run); err != nil {
 		return nil, nil, err
 	}

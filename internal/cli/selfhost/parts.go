@@ -11,6 +11,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/gateway"
 )
 
 // Parts are what the modules do in a run.
@@ -54,6 +55,16 @@ func (all Parts) Web() module.WebPart {
 		}
 	}
 	return nil
+}
+
+// Own returns the routes of a gateway that parts serve.
+func (all Parts) Own() (routes []gateway.OwnRoute) {
+	for _, p := range all {
+		if own, ok := p.Part.(module.OwnPart); ok {
+			routes = append(routes, own)
+		}
+	}
+	return routes
 }
 
 func (all Parts) observers() (observers event.Observers) {

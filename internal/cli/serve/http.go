@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"sync"
 
@@ -67,20 +69,24 @@ type httpListener struct {
 	cfg     *schema.Config
 	replica module.Replica // nil without a cluster
 	metrics http.Handler
+	own     []gateway.OwnRoute
 	log     *slog.Logger
 
 	// Set by open.
 	ln     net.Listener
 	loop   *selfloop.Gateway
 	memory *membudget.Budget
+	logins *login.Logins
 }
 
 func (l *httpListener) open(ctx context.Context, options *aggregator.Options) (err error) {
+	l.logins = login.Of(login.Store, options.Logger)
 	if l.replica != nil {
-		if err := joinCluster(ctx, l.replica, options); err != nil {
+		if l.logins, err = joinCluster(ctx, l.replica, options); err != nil {
 			return err
 		}
 	}
+	options.Logins = l.logins
 	if l.ln, err = l.listen(ctx); err != nil {
 		return err
 	}
@@ -93,21 +99,20 @@ func (l *httpListener) open(ctx context.Context, options *aggregator.Options) (e
 	return nil
 }
 
-// joinCluster makes the run a member of the cluster, and sets the options of its aggregator.
-func joinCluster(ctx context.Context, member module.Replica, options *aggregator.Options) error {
+// joinCluster makes the run a member of the cluster, and sets the options of its aggregator. It returns
+// the logins of the cluster.
+func joinCluster(ctx context.Context, member module.Replica, options *aggregator.Options) (*login.Logins, error) {
 	if err := member.Join(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	if err := member.SetOptions(ctx, options); err != nil {
-		return err
+		return nil, err
 	}
 	logins, err := member.Logins(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	open := func() (*oauth.LoginStore, error) { return logins, nil }
-	options.Logins = login.Of(open, options.Logger)
-	return nil
+	return login.Of(func() (*oauth.LoginStore, error) { return logins, nil }, options.Logger), nil
 }
 
 func (l *httpListener) listen(ctx context.Context) (net.Listener, error) {
@@ -177,6 +182,7 @@ func (l *httpListener) gateway(agg *aggregator.Aggregator) *gateway.Gateway {
 		Unknown:     names.Unknown,
 		Health:      func(server string) (gateway.Health, bool) { return healthOf(agg, server) },
 
+		Own:     l.own,
 		Enter:   l.loop.Enter,
 		Metrics: l.metrics,
 
@@ -197,8 +203,41 @@ func (l *httpListener) gateway(agg *aggregator.Aggregator) *gateway.Gateway {
 		options.Replicas = l.replica.Gateway(agg)
 	}
 	l.openSessions(agg, &options)
+	l.serveLogins(&options)
 	l.log.Info("serving HTTP", "url", l.url())
 	return gateway.New(options)
+}
+
+// serveLogins has the browsers of users come back to the gateway after their logins.
+func (l *httpListener) serveLogins(options *gateway.GatewayOptions) {
+	address, wanted := l.publicURL(), slices.ContainsFunc(l.cfg.Servers, func(s schema.Server) bool { return s.Credentials.User })
+	if address == "" {
+		if wanted {
+			l.log.Warn("users cannot log in to servers as themselves: gateway.public_url, the address at which their browsers reach the gateway, is missing")
+		}
+		return
+	}
+	web, err := l.logins.ServeAt(address)
+	if err != nil {
+		l.log.Warn("users cannot log in to servers as themselves", "err", err)
+		return
+	}
+	options.Logins = web
+}
+
+// publicURL returns the address of the gateway for browsers, without a path, "" if it is not known.
+func (l *httpListener) publicURL() string {
+	cfg := l.cfg.Gateway
+	if cfg.PublicURL != "" {
+		return cfg.PublicURL
+	}
+	if at, err := url.Parse(cfg.Audience); err == nil && at.Host != "" && (at.Scheme == "http" || at.Scheme == "https") {
+		return at.Scheme + "://" + at.Host
+	}
+	if at, ok := l.ln.Addr().(*net.TCPAddr); !ok || at.IP.IsUnspecified() {
+		return ""
+	}
+	return strings.TrimSuffix(l.url(), "/mcp")
 }
 
 // openSessions sets the functions that open sessions with hosts.

@@ -131,6 +131,9 @@ func (flags *serveFlags) run(ctx context.Context, from *conf.Flags, level string
 				s.web.metrics = web.Metrics()
 			}
 		}
+		if s.web != nil {
+			s.web.own = parts.Own()
+		}
 		group, ctx := errgroup.WithContext(ctx)
 		for _, l := range s.listeners {
 			group.Go(func() error { return l.serve(ctx, agg) })
