@@ -7,6 +7,7 @@ import (
 	"github.com/dynmcp/dynmcp/modules/activity"
 	"github.com/dynmcp/dynmcp/modules/apps"
 	"github.com/dynmcp/dynmcp/modules/cluster"
+	"github.com/dynmcp/dynmcp/modules/credentials"
 	"github.com/dynmcp/dynmcp/modules/hosts"
 	"github.com/dynmcp/dynmcp/modules/messages"
 	"github.com/dynmcp/dynmcp/modules/metrics"
@@ -24,6 +25,7 @@ var modules = []module.Module{
 	activity.Module,
 	apps.Module,
 	cluster.Module,
+	credentials.Module,
 	hosts.Module,
 	messages.Module,
 	metrics.Module,

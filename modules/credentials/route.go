@@ -1,0 +1,127 @@
+package credentials
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/dynmcp/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/internal/event"
+	"github.com/dynmcp/dynmcp/internal/records"
+	"github.com/dynmcp/dynmcp/internal/secretref"
+	"github.com/dynmcp/dynmcp/module"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/oauth"
+)
+
+// A route is /credentials of a gateway:
+//
+//	GET    /credentials        the names of what the caller keeps: {"names":[…]}
+//	PUT    /credentials/NAME   keeps the body under a name
+//	DELETE /credentials/NAME   removes it
+//
+// The caller is who his token says. No request names a user, and none returns a value.
+type route struct {
+	logins module.Logins
+}
+
+// start serves the route of a run that serves many hosts.
+func start(run module.Run) (module.Part, error) {
+	if !run.Shared || run.Logins == nil {
+		return nil, nil
+	}
+	return &route{run.Logins}, nil
+}
+
+// Path returns the first element of its paths.
+func (*route) Path() string { return "credentials" }
+
+// ServeOwn serves a request of a principal.
+func (p *route) ServeOwn(w http.ResponseWriter, r *http.Request, principal string) {
+	w.Header().Set("Cache-Control", "no-store")
+	store, err := p.logins.Store()
+	if err != nil {
+		deny(w, http.StatusInternalServerError, err)
+		return
+	}
+	_, name, named := strings.Cut(strings.Trim(r.URL.Path, "/"), "/")
+	switch {
+	case r.Method == http.MethodGet && !named:
+		names, err := store.ValueNames(principal)
+		if err != nil {
+			deny(w, statusOf(err), err)
+			return
+		}
+		answer(w, http.StatusOK, map[string]any{"names": append([]string{}, names...)})
+	case r.Method == http.MethodPut && named:
+		put(w, r, store, principal, name)
+	case r.Method == http.MethodDelete && named:
+		was, err := store.SetValue(r.Context(), principal, name, "")
+		switch {
+		case err != nil:
+			deny(w, statusOf(err), err)
+		case !was:
+			deny(w, http.StatusNotFound, fmt.Errorf("you keep no %q", name))
+		default:
+			w.WriteHeader(http.StatusNoContent)
+		}
+	default:
+		w.Header().Set("Allow", "GET /credentials, PUT and DELETE /credentials/NAME")
+		deny(w, http.StatusMethodNotAllowed, errors.New("GET /credentials lists names, PUT and DELETE /credentials/NAME change one"))
+	}
+}
+
+// put keeps the body of a request.
+func put(w http.ResponseWriter, r *http.Request, store *oauth.LoginStore, principal, name string) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, oauth.MaxValue+2))
+	value := secretref.TrimNewline(string(body))
+	if err != nil {
+		deny(w, http.StatusRequestEntityTooLarge, fmt.Errorf("the value cannot be read, or is larger than %d KiB", oauth.MaxValue>>10))
+		return
+	}
+	cli.Secrets.Rotate("value "+name+" of "+principal, value)
+	if err := oauth.CheckValue(name, value); err != nil {
+		deny(w, http.StatusBadRequest, err)
+		return
+	}
+	if _, err := store.SetValue(r.Context(), principal, name, value); err != nil {
+		deny(w, statusOf(err), err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// statusOf returns the status for an error of the store.
+func statusOf(err error) int {
+	if errors.Is(err, records.ErrUnavailable) {
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
+
+func deny(w http.ResponseWriter, status int, err error) {
+	answer(w, status, map[string]any{"error": map[string]string{"message": cli.Secrets.String(err.Error())}})
+}
+
+func answer(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // to a caller who is gone
+}
+
+// What follows makes it a module.Part, which hears nothing.
+
+// Follow takes no settings.
+func (*route) Follow(*schema.Config) error { return nil }
+
+func (*route) Called(event.Call)              {}
+func (*route) Opened(event.Session)           {}
+func (*route) Closed(event.Session)           {}
+func (*route) Dropped(event.Session)          {}
+func (*route) Wants() (calls, arguments bool) { return false, false }
+
+// End ends nothing.
+func (*route) End() {}
