@@ -23,8 +23,14 @@ type webHost struct {
 // serveHTTP runs dynmcp serve --http on a port of its own, with further arguments.
 func serveHTTP(t *testing.T, config string, args ...string) *webHost {
 	t.Helper()
+	return serveHTTPIn(t, nil, config, args...)
+}
+
+// serveHTTPIn is serveHTTP with an environment; nil is one of its own.
+func serveHTTPIn(t *testing.T, env []string, config string, args ...string) *webHost {
+	t.Helper()
 	args = append([]string{mcptest.Dynmcp(t), "serve", "--http", "127.0.0.1:0", "-c", config}, args...)
-	p := mcptest.Run(t, mcptest.HostOptions{Args: args, Lingers: true})
+	p := mcptest.Run(t, mcptest.HostOptions{Args: args, Env: env, Lingers: true})
 	line := p.WaitStderr("/mcp\n")
 	url := regexp.MustCompile(`(https?://[0-9.:]+)/mcp\n`).FindStringSubmatch(line)[1] // --debug-http may have said its own before
 	return &webHost{t: t, url: url, dynmcp: p}

@@ -26,10 +26,17 @@ import (
 type users struct {
 	*webHost
 	issuer string
+	config string // its path
 	key    *ecdsa.PrivateKey
 }
 
 func serveUsers(t *testing.T, entries []entry, more ...string) *users {
+	t.Helper()
+	return serveUsersIn(t, nil, entries, more...)
+}
+
+// serveUsersIn is serveUsers with an environment; nil is one of its own.
+func serveUsersIn(t *testing.T, env []string, entries []entry, more ...string) *users {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -48,7 +55,8 @@ func serveUsers(t *testing.T, entries []entry, more ...string) *users {
 	t.Cleanup(provider.Close)
 	u.issuer = provider.URL
 	gateway := fmt.Sprintf(`"gateway": {"issuers": [%q], "audience": "tests", "session_idle": "0s"}`, u.issuer)
-	u.webHost = serveHTTP(t, mcptest.Config(t, document(entries, append(more, gateway)...)))
+	u.config = mcptest.Config(t, document(entries, append(more, gateway)...))
+	u.webHost = serveHTTPIn(t, env, u.config)
 	return u
 }
 
