@@ -48,6 +48,22 @@ func (s Server) WithUserValues(values map[string]string) (_ Server, missing []st
 	return s, slices.Compact(missing)
 }
 
+// credential returns the Credential of a server.
+func (s *Server) credential() string {
+	var parts []string
+	own := func(name string) bool { return strings.EqualFold(name, "Authorization") }
+	switch {
+	case s.Credentials.Exchange != nil:
+		parts = append(parts, "exchange")
+	case s.Credentials.User && !slices.ContainsFunc(slices.Collect(maps.Keys(s.Headers)), own):
+		parts = append(parts, "login")
+	}
+	for _, name := range s.UserValues() {
+		parts = append(parts, "user:"+name)
+	}
+	return strings.Join(parts, " ")
+}
+
 // credentials decodes shared, user or an object.
 func (r *reading) credentials(path string, n *syntax.Node, p *Credentials) {
 	switch {
@@ -82,6 +98,7 @@ func (r *report) checkCredentials(path string, n *syntax.Node, s *Server) {
 			r.fail(n.Get(part).At, syntax.Below(path, part), "${user:"+names[0]+"} is of each user, and the users share this server", "add "+key)
 		}
 	}
+	s.Credential = s.credential()
 	r.checkExchange(syntax.Below(path, "credentials"), n.Get("credentials").Get("exchange"), s)
 }
 

@@ -132,6 +132,9 @@ type Server struct {
 	// Off is the reason why the server is not used although its entry does not disable it;
 	// Disabled is true, too. It is nil for any other server.
 	Off *Off `json:"-"`
+	// Credential names what of each user the server is called with: a login, an exchange, values. It
+	// is "" for what all users share.
+	Credential string `json:"-"`
 	// Mounted is the path of the node of the tree whose source has the server's command, ""
 	// for a server with an entry of its own.
 	Mounted string `json:"-"`

@@ -311,7 +311,7 @@ func TestLinesAreJSON(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 678_900_000, time.UTC)
 	whole := Line{
 		at, "r", "s", `a "host" <é>`, "u", "discover", "a", "get", "m", "done", "ok", 3, 0.071, 12.5, 1, 2, 3, 4, "sha256:00", 5, 6,
-		json.RawMessage(`"q"`), json.RawMessage("{\n\"a\": [1]}"), json.RawMessage(`{}`), 1 << 40,
+		json.RawMessage(`"q"`), json.RawMessage("{\n\"a\": [1]}"), json.RawMessage(`{}`), 1 << 40, "login",
 	}
 	for _, l := range []Line{whole, {Time: at, Run: "r", Session: "s", Outcome: "done", Kind: "ok"}} {
 		want, err := json.Marshal(&l)

@@ -44,6 +44,8 @@ type Line struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	Result    json.RawMessage `json:"result,omitempty"`
 	Dropped   int64           `json:"dropped,omitempty"` // lines that were lost before this one
+
+	Credential string `json:"credential,omitempty"` // what of its user the server was called with, by name
 }
 
 // IsBuiltin reports whether a line is about a tool of dynmcp's own.
@@ -69,7 +71,7 @@ func (l *Line) append(to []byte) []byte {
 	key := func(key string) { to = append(append(append(to, `,"`...), key...), `":`...) }
 	for _, m := range [...]struct{ key, value string }{
 		{"run", l.Run}, {"session", l.Session}, {"host", l.Host}, {"principal", l.Principal}, {"surface", l.Surface}, {"server", l.Server},
-		{"tool", l.Tool}, {"method", l.Method}, {"outcome", l.Outcome}, {"kind", l.Kind}, {"digest", l.Digest},
+		{"tool", l.Tool}, {"method", l.Method}, {"outcome", l.Outcome}, {"kind", l.Kind}, {"credential", l.Credential}, {"digest", l.Digest},
 	} {
 		if m.value != "" {
 			key(m.key)
@@ -107,7 +109,7 @@ func LineOf(end *event.Call) Line {
 	l := Line{
 		Time: end.Began.UTC(), Session: end.From.ID, Host: end.From.Host, Principal: end.From.User, Surface: end.Surface, Server: end.Upstream, Tool: end.Tool,
 		Outcome: string(end.Outcome), Kind: end.Kind, Rule: end.Rule, MS: milliseconds(end.End.Sub(end.Began)), BytesIn: end.Asked, BytesOut: end.Answered,
-		Queries: end.Queries, Shown: end.Shown,
+		Queries: end.Queries, Shown: end.Shown, Credential: end.Credential,
 	}
 	if wait := end.Sent.Sub(end.Began); !end.Sent.IsZero() && wait >= time.Millisecond {
 		l.StartMS = milliseconds(wait)

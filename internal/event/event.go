@@ -23,6 +23,7 @@ type Call struct {
 	Sent        time.Time          // when the upstream was ready to take it; zero if the call was not sent
 	Kind        string             // "ok", "tool_error", "error" of the upstream, "cancelled", or the kind of dynmcp's failure
 	Outcome     transports.Outcome // whether it ran
+	Credential  string             // what of its user the server was called with, by name; "" for what all users share
 	Rule        int                // of the policy that refused the call, otherwise 0
 	Asked       int                // bytes of the params
 	Answered    int                // bytes of the result

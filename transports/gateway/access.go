@@ -25,12 +25,13 @@ type access struct {
 	origins []string
 	token   string        // accepted bearer token; "" if there is none
 	issued  *verifier     // checks tokens of identity providers; may be nil
+	callers Callers       // may be nil
 	linger  time.Duration // how long to discard an unread body, so that the host reads the answer
 	log     *slog.Logger
 }
 
 func newAccess(opts GatewayOptions) *access {
-	a := &access{origins: opts.AllowedOrigins, token: opts.Token, linger: lingerFor, log: opts.Logger}
+	a := &access{origins: opts.AllowedOrigins, token: opts.Token, callers: opts.Callers, linger: lingerFor, log: opts.Logger}
 	if opts.OAuth != nil {
 		a.issued = &verifier{OAuth: *opts.OAuth, client: &http.Client{Transport: &pacer{pause: keysPause, known: map[string]*storedAnswer{}}}, known: map[string]*oidc.IDTokenVerifier{}}
 	}
@@ -126,6 +127,7 @@ func asksHealth(r *http.Request) bool {
 
 // authenticate returns the principal of a request, or denies the request.
 func (a *access) authenticate(w http.ResponseWriter, r *http.Request) (principal string, ok bool) {
+	r.Header.Del(callerHeader)
 	if a.token == "" && a.issued == nil {
 		return anybody, true
 	}
@@ -137,6 +139,10 @@ func (a *access) authenticate(w http.ResponseWriter, r *http.Request) (principal
 	if a.issued != nil {
 		principal, err := a.issued.principal(r.Context(), given)
 		if err == nil {
+			if a.callers != nil {
+				a.callers.Verified(principal, given)
+				r.Header.Set(callerHeader, given)
+			}
 			return principal, true
 		}
 		status, challenge = a.issued.challenge(err)

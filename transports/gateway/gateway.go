@@ -56,6 +56,9 @@ type GatewayOptions struct {
 	// Replicas is nil for a single gateway.
 	Replicas *Replicas
 
+	// Callers is told which token each user of an identity provider called with; may be nil.
+	Callers Callers
+
 	Token            string   // accepted bearer token; "" if there is none
 	OAuth            *OAuth   // accepts tokens of identity providers; may be nil
 	AllowedHosts     []string // names and addresses accepted in Host, with or without a port
@@ -72,6 +75,11 @@ type GatewayOptions struct {
 type Edge interface {
 	host.Edge
 	Account() string
+}
+
+// Callers learns the tokens of users, which were verified.
+type Callers interface {
+	Verified(principal, token string)
 }
 
 // An OwnRoute serves what belongs to a principal.

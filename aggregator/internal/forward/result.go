@@ -70,11 +70,13 @@ func (c *Call) observe(outline *wire.Outline, result json.RawMessage, err error)
 		Sent:     c.sent,
 		Kind:     "ok",
 		Outcome:  transports.Executed,
-		Asked:    len(c.Route.Params),
-		Answered: len(result),
-		From:     c.Session.Info(),
-		Surface:  c.Route.Surface,
-		Result:   result,
+
+		Credential: c.Route.Upstream.Server.Credential,
+		Asked:      len(c.Route.Params),
+		Answered:   len(result),
+		From:       c.Session.Info(),
+		Surface:    c.Route.Surface,
+		Result:     result,
 	}
 	if !c.Route.borrowed && c.Env.Observation.KeepsArguments() {
 		end.Arguments = wire.Get(c.Route.Params, "arguments")

@@ -21,13 +21,18 @@ type Logins struct {
 	open func() (*oauth.LoginStore, error)
 	web  atomic.Pointer[oauth.Web] // nil unless users come back to a gateway
 
-	sessions func() (*oauth.Sessions, error) // opened once
+	// Callers are the users of a gateway, whose tokens are exchanged.
+	Callers oauth.Callers
+
+	exchanges oauth.Exchanges
+	sessions  func() (*oauth.Sessions, error) // opened once
 }
 
 // Of returns the logins in the store that open returns, which is called when the first remote server
 // is used.
 func Of(open func() (*oauth.LoginStore, error), log *slog.Logger) *Logins {
 	l := &Logins{log: log, open: open}
+	l.exchanges.LoginOptions, l.exchanges.Callers = oauth.LoginOptions{Hide: cli.Secrets.Rotate, Logger: log}, &l.Callers
 	l.sessions = sync.OnceValues(func() (*oauth.Sessions, error) {
 		store, err := open()
 		if err != nil {
@@ -59,6 +64,10 @@ func (l *Logins) Reaches() bool { return l.web.Load() != nil }
 func (l *Logins) For(s schema.Server, principal string) upstream.Login {
 	if !oauth.Applies(s) {
 		return upstream.Login{}
+	}
+	if s.Credentials.Exchange != nil {
+		x := l.exchanges.For(s, principal)
+		return upstream.Login{Transport: x.Transport, Hint: x.Hint}
 	}
 	all, err := l.sessions()
 	if err != nil {

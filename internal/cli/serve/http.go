@@ -197,6 +197,7 @@ func (l *httpListener) gateway(agg *aggregator.Aggregator) *gateway.Gateway {
 		Logger:           l.log,
 	}
 	if len(cfg.Issuers) > 0 {
+		options.Callers = &l.logins.Callers
 		options.OAuth = &gateway.OAuth{Issuers: cfg.Issuers, Audience: cfg.Audience, Scopes: cfg.Scopes}
 	}
 	if l.replica != nil {
