@@ -29,12 +29,19 @@ const shortest = 6
 // A Redactor hides values. The zero value and nil hide nothing. It is safe for
 // concurrent use.
 type Redactor struct {
-	current atomic.Pointer[forms]
+	known   atomic.Bool           // there is a value
+	current atomic.Pointer[forms] // nil until a text is redacted after a change
 
 	mu     sync.Mutex
 	values []string
 	slots  map[string][]string // values that get replaced, the newest last
+	full   *forms              // of all values but the fresh ones, and of some that were replaced; nil if it is out of date
+	fresh  []string
 }
+
+// maxFresh is how many values may be fresh. With the tokens of many users it takes long to compute the
+// forms of all values, and every refresh of one has new ones.
+const maxFresh = 256
 
 // perSlot is how many values of a slot are hidden.
 const perSlot = 16
@@ -44,6 +51,7 @@ type forms struct {
 	first             [256]bool           // by the first byte
 	by                map[string][]string // by the first bytes, as many as all have, the longest first
 	longest, shortest int
+	more              *forms // of fresh values; may be nil
 }
 
 // Add adds values to hide. Values cannot be removed: a secret of an old config stays secret.
@@ -53,14 +61,11 @@ func (r *Redactor) Add(values ...string) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	known := len(r.values)
 	for _, part := range parts(values) {
 		if !slices.Contains(r.values, part) {
 			r.values = append(r.values, part)
+			r.noteLocked(part)
 		}
-	}
-	if len(r.values) > known {
-		r.renewLocked()
 	}
 }
 
@@ -73,12 +78,12 @@ func (r *Redactor) Rotate(slot string, values ...string) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	kept, news := r.slots[slot], false
+	kept := r.slots[slot]
 	for _, part := range parts(values) {
 		if at := slices.Index(kept, part); at >= 0 {
 			kept = slices.Delete(kept, at, at+1)
 		} else {
-			news = true
+			r.noteLocked(part)
 		}
 		kept = append(kept, part)
 	}
@@ -86,17 +91,36 @@ func (r *Redactor) Rotate(slot string, values ...string) {
 		r.slots = map[string][]string{}
 	}
 	r.slots[slot] = kept[max(0, len(kept)-perSlot):]
-	if news {
-		r.renewLocked()
-	}
 }
 
-func (r *Redactor) renewLocked() {
-	all := slices.Clone(r.values)
-	for _, values := range r.slots {
-		all = append(all, values...)
+// noteLocked notes a new value.
+func (r *Redactor) noteLocked(value string) {
+	r.fresh = append(r.fresh, value)
+	r.known.Store(true)
+	r.current.Store(nil)
+}
+
+// renew computes the forms after a change.
+func (r *Redactor) renew() *forms {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if f := r.current.Load(); f != nil {
+		return f
 	}
-	r.current.Store(newForms(all))
+	if r.full == nil || len(r.fresh) > maxFresh {
+		all := slices.Clone(r.values)
+		for _, values := range r.slots {
+			all = append(all, values...)
+		}
+		r.full, r.fresh = newForms(all), nil
+	}
+	f := *r.full
+	if len(r.fresh) > 0 {
+		f.more = newForms(r.fresh)
+		f.longest = max(f.longest, f.more.longest)
+	}
+	r.current.Store(&f)
+	return &f
 }
 
 // parts returns the texts to search for. A value of several lines, like a private key, may be
@@ -136,6 +160,18 @@ type span struct{ from, to int }
 
 // spans returns the longest form at each place of the text, in order. They may overlap.
 func (f *forms) spans(text string) (all []span) {
+	all = f.own(text)
+	if f.more != nil {
+		if more := f.more.own(text); more != nil {
+			all = append(all, more...)
+			slices.SortStableFunc(all, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+		}
+	}
+	return all
+}
+
+// own returns spans without those of more.
+func (f *forms) own(text string) (all []span) {
 	for i := range len(text) - f.shortest + 1 {
 		if !f.first[text[i]] {
 			continue
@@ -202,7 +238,13 @@ func (r *Redactor) load() *forms {
 	if r == nil {
 		return nil
 	}
-	return r.current.Load()
+	if !r.known.Load() {
+		return nil
+	}
+	if f := r.current.Load(); f != nil {
+		return f
+	}
+	return r.renew()
 }
 
 // Writer returns a writer that redacts what it writes to w. A secret is found only

@@ -1,6 +1,7 @@
 package redact_test
 
 import (
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -191,5 +192,33 @@ func TestRotatedValues(t *testing.T) {
 	}
 	if got := r.String(token(0)); got != token(0) {
 		t.Errorf("the oldest is still kept: %q", got)
+	}
+}
+
+// The newest tokens of many slots are hidden after every change, and of each only a few are kept.
+func TestTokensOfManySlots(t *testing.T) {
+	var r redact.Redactor
+	r.Add("password-of-the-config")
+	token := func(slot, n int) string { return fmt.Sprintf("token-%d-%d-", slot, n) + strings.Repeat("x", slot%7) + "end" }
+	const slots, rotations = 20, 30
+	for slot := range slots {
+		r.Rotate(fmt.Sprint(slot), token(slot, 0))
+	}
+	for n := range rotations {
+		for slot := range slots {
+			r.Rotate(fmt.Sprint(slot), token(slot, n))
+			if text := "has " + token(slot, n) + " of " + token((slot+1)%slots, max(0, n-1)) + " and password-of-the-config"; r.String(text) != "has [redacted] of [redacted] and [redacted]" {
+				t.Fatalf("slot %d, rotation %d: %s", slot, n, r.String(text))
+			}
+		}
+	}
+	for range 300 { // so that all is computed again
+		r.Rotate("last", rand.Text())
+	}
+	if old := token(3, 0); r.String(old) != old {
+		t.Errorf("a token of long ago is still hidden: %s", r.String(old))
+	}
+	if safe, rest := r.Split("x token-1-29-xe"); safe+rest != "x token-1-29-xe" || !strings.HasPrefix("x token-1-29-xe", safe) || strings.Contains(safe, "token-1-29-xe") {
+		t.Errorf("the beginning of a token: %q, %q", safe, rest)
 	}
 }
