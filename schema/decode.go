@@ -41,7 +41,7 @@ func (r *reading) value(path string, n *syntax.Node, v reflect.Value, f field) {
 	case *Network:
 		r.network(path, n, p)
 	case *Credentials:
-		r.credentials(path, n, p)
+		credentialsOf(r, path, n, p)
 	case *Profile:
 		r.profile(path, n, p)
 	case **Node:

@@ -272,39 +272,6 @@ type Network struct {
 	Hosts []string
 }
 
-// Credentials says whose a server is called with. The zero value is one login for all users.
-type Credentials struct {
-	// User reports that each user has his own: a login, values of ${user:NAME}, or what Exchange gets.
-	User bool `json:"-"`
-	// What to exchange the user's token for at each server.
-	Exchange *Exchange `json:"exchange" required:"true" example:"{token_url: \"https://login.example.com/token\", client_id: dynmcp, audience: crm}"`
-}
-
-// Exchange gets a token for a server in place of the one that the user has for the gateway. That one
-// is never sent to the server.
-type Exchange struct {
-	// The token endpoint of the authorization server that exchanges the token.
-	TokenURL string `json:"token_url" required:"true" pattern:"^https?://|[$][{]" example:"https://login.example.com/token"`
-	// The form of the request: token_exchange is RFC 8693, on_behalf_of that of Microsoft Entra, id_jag a grant of the company's identity provider that audience takes in return for a token (enterprise-managed authorization).
-	Form string `json:"form" enum:"token_exchange,on_behalf_of,id_jag" default:"token_exchange" example:"on_behalf_of"`
-	// The client of the gateway at that endpoint.
-	ClientID string `json:"client_id" required:"true" nonblank:"true" example:"dynmcp"`
-	// Its secret. Left out for public clients.
-	ClientSecret string `json:"client_secret" secret:"true" example:"${EXCHANGE_SECRET}"`
-	// Whom the new token is for; with id_jag the issuer of the server's authorization server.
-	Audience string `json:"audience" nonblank:"true" example:"crm"`
-	// The resource of the new token. Left out, the url of the server; on_behalf_of has none.
-	Resource string `json:"resource" nonblank:"true" example:"https://crm.example.com/mcp"`
-	// The scopes to ask for, separated by spaces.
-	Scope string `json:"scope" example:"crm.read"`
-	// The token endpoint of the server's authorization server. Only with id_jag.
-	GrantURL string `json:"grant_url" pattern:"^https?://|[$][{]" example:"https://auth.crm.example.com/token"`
-	// The client of the gateway there. Left out, client_id.
-	GrantClientID string `json:"grant_client_id" nonblank:"true" example:"dynmcp"`
-	// Its secret. Left out for public clients.
-	GrantClientSecret string `json:"grant_client_secret" secret:"true" example:"${CRM_SECRET}"`
-}
-
 // Auth configures how dynmcp logs in to a remote server. All of it may be left out: then a
 // client is registered, and the server names the scopes that it needs.
 type Auth struct {

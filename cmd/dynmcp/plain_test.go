@@ -114,7 +114,11 @@ func TestFilesAndAddressesInWords(t *testing.T) {
 			default:
 				return
 			}
-			more := besides[cmd.Name()] + " " + cmp.Or(besides[flag.Name], besides[flag.Name[:strings.IndexByte(flag.Name, '-')+1]])
+			verb := cmd.Name()
+			if cmd.Parent().HasParent() { // set of the config is another one than credential set
+				verb = cmd.Parent().Name() + " " + verb
+			}
+			more := besides[verb] + " " + cmp.Or(besides[flag.Name], besides[flag.Name[:strings.IndexByte(flag.Name, '-')+1]])
 			check(flag.Name, value, slices.Concat(line, strings.Fields(strings.ReplaceAll(more, "NATS", nats)), []string{"--" + flag.Name, value}))
 		})
 	})

@@ -173,7 +173,7 @@ func (w *world) start(i int) {
 		},
 		Named: names.Named, InputSchema: names.InputSchema, TreeKind: names.TreeKind, Unknown: names.Unknown,
 		Health: func(string) (gateway.Health, bool) { return gateway.Health{}, true },
-		OAuth:  &gateway.OAuth{Issuers: []string{w.issuer.URL}, Audience: "tests"}, Callers: &logins.Callers,
+		OAuth:  &gateway.OAuth{Issuers: []string{w.issuer.URL}, Audience: "tests", Callers: &logins.Callers},
 		AllowedHosts: []string{"127.0.0.1"}, MaxRequestBytes: 1 << 20, MaxResponseBytes: 1 << 20, MaxConnections: 1000,
 	})
 	agg.StartShared()

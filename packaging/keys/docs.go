@@ -39,6 +39,7 @@ func sections(modules []schema.Section) []section {
 		{"A server at an address", server, []string{"http", "tls"}},
 		{"Limits: of a server, or in `defaults` for all", server, []string{"limit"}},
 		{"`auth`", reflect.TypeFor[schema.Auth](), all},
+		{"`credentials` of a server at an address, as an object", reflect.TypeFor[schema.Credentials](), all},
 		{"`exchange` of `credentials`", reflect.TypeFor[schema.Exchange](), all},
 		{"`tls`, of a server at an address or in `defaults`", reflect.TypeFor[schema.TLS](), all},
 		{"`scripts`", reflect.TypeFor[schema.Scripts](), all},

@@ -25,13 +25,12 @@ type access struct {
 	origins []string
 	token   string        // accepted bearer token; "" if there is none
 	issued  *verifier     // checks tokens of identity providers; may be nil
-	callers Callers       // may be nil
 	linger  time.Duration // how long to discard an unread body, so that the host reads the answer
 	log     *slog.Logger
 }
 
 func newAccess(opts GatewayOptions) *access {
-	a := &access{origins: opts.AllowedOrigins, token: opts.Token, callers: opts.Callers, linger: lingerFor, log: opts.Logger}
+	a := &access{origins: opts.AllowedOrigins, token: opts.Token, linger: lingerFor, log: opts.Logger}
 	if opts.OAuth != nil {
 		a.issued = &verifier{OAuth: *opts.OAuth, client: &http.Client{Transport: &pacer{pause: keysPause, known: map[string]*storedAnswer{}}}, known: map[string]*oidc.IDTokenVerifier{}}
 	}
@@ -69,16 +68,6 @@ func (a *access) originAllowed(r *http.Request) (origin string, ok bool) {
 		scheme = "https://"
 	}
 	return origin, origin == scheme+r.Host || slices.Contains(a.origins, origin)
-}
-
-// allowHost denies a request whose Host is no name of the gateway.
-func (a *access) allowHost(w http.ResponseWriter, r *http.Request) bool {
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	if !a.hostAllowed(r) {
-		denyAndClose(w, r, a.linger, denial{status: http.StatusForbidden, text: "this Host is not allowed here: add its name to gateway.allowed_hosts"})
-		return false
-	}
-	return true
 }
 
 // allow checks a request before it is routed. It answers denied requests, preflights and
@@ -121,6 +110,16 @@ func (a *access) allow(w http.ResponseWriter, r *http.Request) (principal string
 	return a.authenticate(w, r)
 }
 
+// allowHost denies a request whose Host is no name of the gateway.
+func (a *access) allowHost(w http.ResponseWriter, r *http.Request) bool {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if !a.hostAllowed(r) {
+		denyAndClose(w, r, a.linger, denial{status: http.StatusForbidden, text: "this Host is not allowed here: add its name to gateway.allowed_hosts"})
+		return false
+	}
+	return true
+}
+
 func asksHealth(r *http.Request) bool {
 	return r.URL.Path == "/health" && (r.Method == http.MethodGet || r.Method == http.MethodHead)
 }
@@ -139,10 +138,7 @@ func (a *access) authenticate(w http.ResponseWriter, r *http.Request) (principal
 	if a.issued != nil {
 		principal, err := a.issued.principal(r.Context(), given)
 		if err == nil {
-			if a.callers != nil {
-				a.callers.Verified(principal, given)
-				r.Header.Set(callerHeader, given)
-			}
+			a.noteCaller(r, principal, given)
 			return principal, true
 		}
 		status, challenge = a.issued.challenge(err)
@@ -151,6 +147,14 @@ func (a *access) authenticate(w http.ResponseWriter, r *http.Request) (principal
 	w.Header().Set("WWW-Authenticate", challenge)
 	denyAndClose(w, r, a.linger, denial{status: status, text: "a bearer token is required: Authorization: Bearer …"})
 	return "", false
+}
+
+// noteCaller tells Callers the token of a user, and marks the request for another replica with it.
+func (a *access) noteCaller(r *http.Request, principal, token string) {
+	if a.issued != nil && a.issued.Callers != nil && token != "" {
+		a.issued.Callers.Verified(principal, token)
+		r.Header.Set(callerHeader, token)
+	}
 }
 
 // bearerOf returns the bearer token of a request, "" if it has none.

@@ -56,9 +56,6 @@ type GatewayOptions struct {
 	// Replicas is nil for a single gateway.
 	Replicas *Replicas
 
-	// Callers is told which token each user of an identity provider called with; may be nil.
-	Callers Callers
-
 	Token            string   // accepted bearer token; "" if there is none
 	OAuth            *OAuth   // accepts tokens of identity providers; may be nil
 	AllowedHosts     []string // names and addresses accepted in Host, with or without a port
@@ -75,11 +72,6 @@ type GatewayOptions struct {
 type Edge interface {
 	host.Edge
 	Account() string
-}
-
-// Callers learns the tokens of users, which were verified.
-type Callers interface {
-	Verified(principal, token string)
 }
 
 // An OwnRoute serves what belongs to a principal.
@@ -117,9 +109,6 @@ type Gateway struct {
 	bodyTimeout   time.Duration // for the body of a request
 	drainTimeout  time.Duration // for the requests in progress at the shutdown
 }
-
-// loginPath begins the paths of Logins.
-const loginPath = "/login/"
 
 // New returns a gateway.
 func New(opts GatewayOptions) *Gateway {
@@ -166,6 +155,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	g.serve(w, r, principal)
 }
+
+// loginPath begins the paths of Logins.
+const loginPath = "/login/"
 
 // answerPanic answers a request whose handler panicked. It is deferred; id is the id of the
 // request, nil if unknown.

@@ -23,7 +23,17 @@ type OAuth struct {
 	Issuers  []string // accepted issuers, exactly as in the claim iss
 	Audience string   // required audience: the address of the gateway that hosts use
 	Scopes   []string // required scopes
+	Callers  Callers  // is told which token each user called with; may be nil
 }
+
+// Callers learns the tokens of users, which were verified.
+type Callers interface {
+	Verified(principal, token string)
+}
+
+// callerHeader has the token of the user on the way to another replica, which may exchange it. A
+// host cannot set it.
+const callerHeader = "Dynmcp-Caller"
 
 // algorithms are the accepted signature algorithms: those with a public key.
 var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA}

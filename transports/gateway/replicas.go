@@ -89,10 +89,6 @@ func (f *forwarder) ownerOf(id string) string {
 	return string(plain[sessionRandom:])
 }
 
-// callerHeader has the token of the user on the way to another replica, which may exchange it. A
-// host cannot set it.
-const callerHeader = "Dynmcp-Caller"
-
 // passedKey marks the context of a request that another replica has passed on. It is not
 // passed on again.
 type passedKey struct{}
@@ -101,10 +97,7 @@ type passedKey struct{}
 // Host, Origin and token.
 func (g *Gateway) ServePassed(w http.ResponseWriter, r *http.Request, principal string) {
 	defer g.answerPanic(w, nil)
-	if token := r.Header.Get(callerHeader); token != "" && g.opts.Callers != nil {
-		g.opts.Callers.Verified(principal, token)
-	}
-	r.Header.Del(callerHeader)
+	g.access.noteCaller(r, principal, r.Header.Get(callerHeader))
 	g.serve(w, r.WithContext(context.WithValue(r.Context(), passedKey{}, true)), principal)
 }
 

@@ -43,7 +43,7 @@ func (f *Fleet) followEntry(u *lazy.Upstream, opened schema.Server, conn *upstre
 			case <-f.Context.Done():
 				return
 			}
-			if f.hasChanged(u, opened) {
+			if hasChanged(f, u, opened) {
 				f.Log.Info("a user has changed what he keeps for it", "upstream", u.Server.Name)
 				u.Retire(conn)
 				return
@@ -54,7 +54,7 @@ func (f *Fleet) followEntry(u *lazy.Upstream, opened schema.Server, conn *upstre
 
 // hasChanged reports whether an upstream would now be opened with other values. One that is missing
 // has changed; a store that cannot be read says nothing.
-func (f *Fleet) hasChanged(u *lazy.Upstream, opened schema.Server) bool {
+func hasChanged(f *Fleet, u *lazy.Upstream, opened schema.Server) bool {
 	ctx, cancel := context.WithTimeout(f.Context, entryPause)
 	defer cancel()
 	now, err := f.Run.Entry(ctx, u, u.Server)

@@ -76,8 +76,8 @@ var Logout = cli.Verb{
 	Hidden: true,
 	Short:  "Remove a stored login",
 	Long: `Forget the login at a server of the config. Its tokens are revoked where the
-server's authorization server offers that. --principal names a user of the gateway,
-whose own login at a server with credentials of users is forgotten.`,
+server's authorization server offers that. --principal names a user of the
+gateway, whose own login at a server with credentials of users is forgotten.`,
 	Example: `  dynmcp logout linear
   dynmcp logout linear --principal "https://login.example.com ann"`,
 	Args: oneServer,

@@ -197,8 +197,7 @@ func (l *httpListener) gateway(agg *aggregator.Aggregator) *gateway.Gateway {
 		Logger:           l.log,
 	}
 	if len(cfg.Issuers) > 0 {
-		options.Callers = &l.logins.Callers
-		options.OAuth = &gateway.OAuth{Issuers: cfg.Issuers, Audience: cfg.Audience, Scopes: cfg.Scopes}
+		options.OAuth = &gateway.OAuth{Issuers: cfg.Issuers, Audience: cfg.Audience, Scopes: cfg.Scopes, Callers: &l.logins.Callers}
 	}
 	if l.replica != nil {
 		options.Replicas = l.replica.Gateway(agg)
