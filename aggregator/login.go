@@ -71,15 +71,18 @@ func (q request) offerLogin(err error) (*ask.Offer, error) {
 	if u == nil {
 		return nil, err
 	}
-	of, principal := q.LoginOwner(), ""
-	own := u.Server.Credentials.User && q.User != "" && q.agg.opts.Logins.Reaches()
-	switch {
+	of, principal, advice := q.LoginOwner(), "", failure.Advice()
+	switch own := u.Server.Credentials.User && q.User != ""; {
 	case own:
+		reaches := q.agg.opts.Logins.Reaches()
+		if err = ask.OfUser(failure, reaches); !reaches {
+			return nil, err
+		}
 		of, principal = q.User, q.User // it does not end with the session
-	case !q.MayLogIn || u.Server.Credentials.User && q.User != "" || !q.showsPages():
+	case !q.MayLogIn || !q.showsPages():
 		return nil, err
 	}
-	o, cause := q.agg.offers.For(of, r, u.Server, principal, failure.Advice(), q.Host)
+	o, cause := q.agg.offers.For(of, r, u.Server, principal, advice, q.Host)
 	return o, ask.WithLogin(err, cause)
 }
 

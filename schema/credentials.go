@@ -47,6 +47,9 @@ type Exchange struct {
 // upstreams are connections and not processes.
 const userSessions = 4096
 
+// fewSessions is the default of max_sessions for others.
+const fewSessions = 32
+
 // IsPersonal reports whether what a server is called with depends on the user.
 func (s Server) IsPersonal() bool { return s.Credentials.User || len(s.UserValues()) > 0 }
 
@@ -118,7 +121,7 @@ func (r *report) checkCredentials(path string, n *syntax.Node, s *Server) {
 			r.fail(given.At, syntax.Below(path, "isolation"), "each user has his own connection", `leave the key out: "credentials" of users implies "principal"`)
 		}
 		s.Isolation = IsolatePrincipal
-		if !n.Has("max_sessions") {
+		if !n.Has("max_sessions") && s.MaxSessions == fewSessions { // nor in the defaults
 			s.MaxSessions = userSessions
 		}
 	}

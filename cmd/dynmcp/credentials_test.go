@@ -1,12 +1,17 @@
 package main_test
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"html"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
+	"net/http/httptest"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -221,4 +226,48 @@ func TestAUserIsOfferedHisLogin(t *testing.T) {
 		ann.Post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept"}}`, m.ID))
 	}
 	t.Error("the call was not answered")
+}
+
+// The token of a user is exchanged for one of the server, which never gets the user's own, and the
+// record of calls names what was used.
+func TestTheTokenOfAUserIsExchanged(t *testing.T) {
+	t.Parallel()
+	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = r.ParseForm()
+		subject := r.PostForm.Get("subject_token")
+		claims, err := base64.RawURLEncoding.DecodeString(strings.Split(subject+"..", ".")[1])
+		var of struct{ Sub string }
+		if err != nil || json.Unmarshal(claims, &of) != nil || r.PostForm.Get("audience") != "crm" {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"access_token":"crm-of-%s","token_type":"Bearer","issued_token_type":"urn:ietf:params:oauth:token-type:access_token","expires_in":300}`, of.Sub)
+	}))
+	t.Cleanup(tokens.Close)
+	ledger, dir := mcptest.NewLedger(t), t.TempDir()
+	crm := entry{ledger, "crm", map[string]any{
+		"url": mcptest.ServeFake(t, "-name", "crm", "-ledger", ledger.Path).URL, "description": "Customers",
+		"credentials": map[string]any{"exchange": map[string]string{"token_url": tokens.URL, "client_id": "gw", "audience": "crm"}},
+	}}
+	run := serveUsers(t, []entry{crm}, fmt.Sprintf(`"activity": {"dir": %q}`, dir))
+	for _, name := range []string{"ann", "bob", "ann"} {
+		c := run.client(name, "/mcp")
+		c.Initialize(handshake, `{}`)
+		said := c.Call("tools/call", useParams("crm/headers", `{}`)).Raw
+		contains(t, said, "Bearer crm-of-"+name)
+		own := strings.TrimPrefix(c.Header.Get("Authorization"), "Bearer ")
+		if strings.Contains(said, own) || strings.Contains(run.dynmcp.Stderr(), own) {
+			t.Errorf("the user's own token went on: %s", said)
+		}
+	}
+	mcptest.Eventually(t, "the calls are recorded", func() bool {
+		files, _ := filepath.Glob(filepath.Join(dir, "*"))
+		var all []byte
+		for _, file := range files {
+			text, _ := os.ReadFile(file)
+			all = append(all, text...)
+		}
+		return strings.Count(string(all), `"credential":"exchange"`) == 3 && !strings.Contains(string(all), "crm-of-")
+	})
 }

@@ -233,6 +233,17 @@ func WithLogin(err, cause error) error {
 	return &said
 }
 
+// OfUser is the failure of a request for lack of its user's own login, as he may read it. reaches is
+// false if no browser of a user can come back from a login.
+func OfUser(failure *transports.Failure, reaches bool) error {
+	said := *failure
+	said.Personal, said.Cause, said.Hint = true, errors.New("it wants a login of each user"), "call again for the address of another login"
+	if !reaches {
+		said.Hint = "the operator of this gateway sets gateway.public_url, without which no user can log in"
+	}
+	return &said
+}
+
 // WithAddress is the failure of a request whose host cannot show the page of an offered login: it
 // has the address.
 func WithAddress(err error, o *Offer) error {
@@ -244,7 +255,6 @@ func WithAddress(err error, o *Offer) error {
 		return err
 	}
 	said := *failure
-	said.Personal, said.Cause = true, errors.New("it wants a login of each user")
 	said.Hint = fmt.Sprintf("have the user open %s to log in as himself, then call again", o.Address())
 	return &said
 }
