@@ -64,7 +64,7 @@ func TestEachUserHasHisOwnEnvironment(t *testing.T) {
 	if list := runVerb(t, env, 0, "credential", "list", "--principal", run.issuer+" bob"); list != "GIT_TOKEN\n" {
 		t.Errorf("listed: %q", list)
 	}
-	if status, text := run.own(bob, http.MethodGet, "/credentials", ""); status != http.StatusOK || strings.TrimSpace(text) != `{"names":["GIT_TOKEN"]}` {
+	if status, text := run.own(bob, http.MethodGet, "/credentials", ""); status != http.StatusOK || strings.TrimSpace(text) != `{"logins":[],"names":["GIT_TOKEN"]}` {
 		t.Errorf("GET: %d %s", status, text)
 	}
 	if status, text := run.own(bob, http.MethodGet, "/credentials/GIT_TOKEN", ""); status != http.StatusMethodNotAllowed || strings.Contains(text, "of-bob") {
@@ -196,6 +196,17 @@ func TestEachUserHasHisOwnLogin(t *testing.T) {
 	}
 	mcptest.Eventually(t, "ann is logged out", func() bool { return loginAddress.MatchString(call(clients["ann"])) })
 	contains(t, call(clients["bob"]), tokens[1])
+
+	// He may end it himself, and only his own.
+	if status, text := run.own(clients["bob"], http.MethodGet, "/credentials", ""); status != http.StatusOK || !strings.Contains(text, `"logins":["web"]`) {
+		t.Errorf("where bob is logged in: %d %s", status, text)
+	}
+	for name, want := range map[string]int{"ann": http.StatusNotFound, "bob": http.StatusNoContent} {
+		if status, text := run.own(clients[name], http.MethodDelete, "/credentials/login/web", ""); status != want {
+			t.Errorf("%s ends a login: %d %s", name, status, text)
+		}
+	}
+	mcptest.Eventually(t, "bob is logged out", func() bool { return loginAddress.MatchString(call(clients["bob"])) })
 	noSecretIn(t, as, run.dynmcp.Stderr(), nil)
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/event"
@@ -19,13 +20,15 @@ import (
 
 // A route is /credentials of a gateway:
 //
-//	GET    /credentials        the names of what the caller keeps: {"names":[…]}
-//	PUT    /credentials/NAME   keeps the body under a name
-//	DELETE /credentials/NAME   removes it
+//	GET    /credentials               the names of what the caller keeps, and where he is logged in: {"names":[…],"logins":[…]}
+//	PUT    /credentials/NAME          keeps the body under a name
+//	DELETE /credentials/NAME          removes it
+//	DELETE /credentials/login/SERVER  ends his login there
 //
 // The caller is who his token says. No request names a user, and none returns a value.
 type route struct {
 	logins module.Logins
+	cfg    atomic.Pointer[schema.Config]
 }
 
 // start serves the route of a run that serves many hosts.
@@ -33,7 +36,9 @@ func start(run module.Run) (module.Part, error) {
 	if !run.Shared || run.Logins == nil {
 		return nil, nil
 	}
-	return &route{run.Logins}, nil
+	p := &route{logins: run.Logins}
+	p.cfg.Store(run.Config)
+	return p, nil
 }
 
 // Path returns the first element of its paths.
@@ -50,14 +55,11 @@ func (p *route) ServeOwn(w http.ResponseWriter, r *http.Request, principal strin
 	_, name, named := strings.Cut(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
 	case r.Method == http.MethodGet && !named:
-		names, err := store.ValueNames(principal)
-		if err != nil {
-			deny(w, statusOf(err), err)
-			return
-		}
-		answer(w, http.StatusOK, map[string]any{"names": append([]string{}, names...)})
+		p.list(w, store, principal)
 	case r.Method == http.MethodPut && named:
 		put(w, r, store, principal, name)
+	case r.Method == http.MethodDelete && strings.HasPrefix(name, loginOf):
+		p.logout(w, r, store, principal, strings.TrimPrefix(name, loginOf))
 	case r.Method == http.MethodDelete && named:
 		was, err := store.SetValue(r.Context(), principal, name, "")
 		switch {
@@ -71,6 +73,50 @@ func (p *route) ServeOwn(w http.ResponseWriter, r *http.Request, principal strin
 	default:
 		w.Header().Set("Allow", "GET /credentials, PUT and DELETE /credentials/NAME")
 		deny(w, http.StatusMethodNotAllowed, errors.New("GET /credentials lists names, PUT and DELETE /credentials/NAME change one"))
+	}
+}
+
+// loginOf begins the name of a login.
+const loginOf = "login/"
+
+// list answers with what a user keeps, by name.
+func (p *route) list(w http.ResponseWriter, store *oauth.LoginStore, principal string) {
+	names, err := store.ValueNames(principal)
+	logins := []string{}
+	for _, s := range p.cfg.Load().Servers {
+		if !s.Credentials.User || err != nil {
+			continue
+		}
+		var l *oauth.Login
+		if l, err = store.Peek(oauth.KeyOf(s).Of(principal)); l != nil && (l.HasToken || l.Renews) {
+			logins = append(logins, s.Name)
+		}
+	}
+	if err != nil {
+		deny(w, statusOf(err), err)
+		return
+	}
+	answer(w, http.StatusOK, map[string]any{"names": append([]string{}, names...), "logins": logins})
+}
+
+// logout ends the login of a user at a server.
+func (p *route) logout(w http.ResponseWriter, r *http.Request, store *oauth.LoginStore, principal, name string) {
+	var was bool
+	var err error
+	for _, s := range p.cfg.Load().Servers {
+		if s.Name == name && s.Credentials.User {
+			was, err = oauth.LoginOptions{Store: store, Hide: cli.Secrets.Rotate}.Logout(r.Context(), s, principal)
+		}
+	}
+	switch {
+	case !was && err == nil:
+		deny(w, http.StatusNotFound, fmt.Errorf("you have no login at %q", name))
+	case !was:
+		deny(w, statusOf(err), err)
+	case err != nil: // it is forgotten here
+		answer(w, http.StatusOK, map[string]any{"warning": cli.Secrets.String("the login is over here; the server did not end it: " + err.Error())})
+	default:
+		w.WriteHeader(http.StatusNoContent)
 	}
 }
 
@@ -114,8 +160,11 @@ func answer(w http.ResponseWriter, status int, body any) {
 
 // What follows makes it a module.Part, which hears nothing.
 
-// Follow takes no settings.
-func (*route) Follow(*schema.Config) error { return nil }
+// Follow changes to the servers of another config.
+func (p *route) Follow(cfg *schema.Config) error {
+	p.cfg.Store(cfg)
+	return nil
+}
 
 func (*route) Called(event.Call)              {}
 func (*route) Opened(event.Session)           {}
