@@ -40,7 +40,7 @@ var notRun = map[string]string{
 	"docs/registries.md: dynmcp search":             "it needs a registry; TestEditScripts runs these with one of its own",
 	"docs/registries.md: dynmcp update --check":           "it needs a registry; TestEditScripts runs these with one of its own",
 	"docs/login.md: dynmcp login":                   "it needs a person and a browser; TestLoginOpensTheBrowser has both",
-	"docs/login.md: curl":                          "it needs a gateway with users; TestEachUserHasHisOwnEnvironment has one",
+	"docs/login.md: curl":                           "it needs a gateway with users; TestEachUserHasHisOwnEnvironment has one",
 	"docs/trust.md: dynmcp diff":                    "its status is 1 where something differs; testdata/cli1/trust.txtar runs it",
 	"docs/scripts.md: dynmcp run":                   "it needs packages of npm; TestRunFromAShell runs the verb",
 	"docs/scripts.md: echo":                         "it needs packages of npm; TestRunFromAShell runs the verb",

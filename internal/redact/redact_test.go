@@ -199,7 +199,9 @@ func TestRotatedValues(t *testing.T) {
 func TestTokensOfManySlots(t *testing.T) {
 	var r redact.Redactor
 	r.Add("password-of-the-config")
-	token := func(slot, n int) string { return fmt.Sprintf("token-%d-%d-", slot, n) + strings.Repeat("x", slot%7) + "end" }
+	token := func(slot, n int) string {
+		return fmt.Sprintf("token-%d-%d-", slot, n) + strings.Repeat("x", slot%7) + "end"
+	}
 	const slots, rotations = 20, 30
 	for slot := range slots {
 		r.Rotate(fmt.Sprint(slot), token(slot, 0))

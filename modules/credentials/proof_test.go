@@ -172,8 +172,8 @@ func (w *world) start(i int) {
 			return agg.Open(edge, aggregator.Identity{User: user, Account: edge.Account(), Server: server, Persistent: lasts})
 		},
 		Named: names.Named, InputSchema: names.InputSchema, TreeKind: names.TreeKind, Unknown: names.Unknown,
-		Health: func(string) (gateway.Health, bool) { return gateway.Health{}, true },
-		OAuth:  &gateway.OAuth{Issuers: []string{w.issuer.URL}, Audience: "tests", Callers: &logins.Callers},
+		Health:       func(string) (gateway.Health, bool) { return gateway.Health{}, true },
+		OAuth:        &gateway.OAuth{Issuers: []string{w.issuer.URL}, Audience: "tests", Callers: &logins.Callers},
 		AllowedHosts: []string{"127.0.0.1"}, MaxRequestBytes: 1 << 20, MaxResponseBytes: 1 << 20, MaxConnections: 1000,
 	})
 	agg.StartShared()
