@@ -167,7 +167,7 @@ func (t *exchanged) RoundTrip(req *http.Request) (*http.Response, error) {
 	newer, err := t.token(req.Context(), token)
 	again := rewound(req)
 	if err != nil || newer == token || again == nil {
-		return resp, nil //nolint:nilerr // the server's answer says more
+		return resp, nil // which says more than err
 	}
 	drain(resp)
 	return t.base.RoundTrip(withBearer(again, newer))
