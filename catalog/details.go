@@ -27,6 +27,15 @@ func (v Texts) Brief(t *Tool) string {
 	return t.definition(v.UseTool(t.Access), t.longDescription(), t.written(t.InputSchema), t.sized(t.OutputSchema, 300, `, "full": true`), t.hints())
 }
 
+// Within is Brief if that takes at most room tokens, by estimate. Otherwise the descriptions of optional
+// arguments are left out, and what still does not fit.
+func (v Texts) Within(t *Tool, room int) string {
+	if text := v.Brief(t); tokens.Count(text) <= room {
+		return text
+	}
+	return t.shortDefinition(v.UseTool(t.Access), max(room, minTokens), descriptionTokens, t.bareInput())
+}
+
 // written returns a schema as definitions show it: as a type if the config says so and the
 // type is complete, otherwise as JSON.
 func (t *Tool) written(schema json.RawMessage) string {
@@ -136,11 +145,14 @@ func setText(obj json.RawMessage, name, value string) json.RawMessage {
 	return wire.Replace(obj, edits...)
 }
 
+// DefinitionsTokens are the estimated tokens of all definitions of an answer together.
+const DefinitionsTokens = 1500
+
 // Limits of a definition in the answer of a search, in estimated tokens.
 const (
-	shortTokens       = 1500 // and all definitions of an answer together
-	descriptionTokens = 200  // the description, which gets at least minTokens
-	secondTokens      = 50   // the description of a tool that is not the best
+	shortTokens       = DefinitionsTokens
+	descriptionTokens = 200 // the description, which gets at least minTokens
+	secondTokens      = 50  // the description of a tool that is not the best
 	minTokens         = 100
 )
 

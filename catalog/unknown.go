@@ -156,6 +156,24 @@ func (v *View) WhyHidden(name string) string {
 	return ""
 }
 
+// WhyUnknown says in a line why there is no tool of a name now.
+func (v Texts) WhyUnknown(name string) string {
+	if why := v.WhyHidden(name); why != "" {
+		return why
+	}
+	if t, ok := v.Guess(name); ok {
+		return "its name is " + t.Name
+	}
+	server := v.ServerOf(name)
+	said := "unknown."
+	if p := v.part(server); p == nil || p.index != nil {
+		if near := v.Nearest(name, nearestShown); len(near) > 0 {
+			said = "unknown; did you mean " + joinNames(near, nearestShown) + "?"
+		}
+	}
+	return strings.TrimSpace(said + " " + v.whyMissing(server))
+}
+
 // whyMissing explains a name whose server part is known but has no such tool.
 func (v Texts) whyMissing(server string) string {
 	p := v.part(server)

@@ -60,13 +60,14 @@ type Status struct {
 
 	FailedAt time.Time // when the first load failed since the last success; zero if none did
 	Failed   int64     // failed loads since the upstream was added to the set
+	Due      time.Time // when the next load is attempted, if it is not at once
 }
 
 // Status returns the upstream's state.
 func (u *Upstream) Status() Status {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return Status{Name: u.Server.Name, State: u.state, Err: u.lastErr, Failures: u.retry.failures, FailedAt: u.retry.failedAt, Failed: u.retry.failed}
+	return Status{Name: u.Server.Name, State: u.state, Err: u.lastErr, Failures: u.retry.failures, FailedAt: u.retry.failedAt, Failed: u.retry.failed, Due: u.retry.due}
 }
 
 func (u *Upstream) release() {

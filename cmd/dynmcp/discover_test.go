@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -115,6 +117,38 @@ func TestDefinitionOfALazyServersToolLoadsIt(t *testing.T) {
 	bad := deferred(t, "bad", "Broken", "-fault", "exit-now")
 	m := discover(serve(t, bad), `{"tool_name":"bad/echo"}`)
 	contains(t, m.Text(), "bad: ", "exit status 7", "not_sent")
+}
+
+// A check before calls names servers that are off, given up, or to be tried again later.
+func TestCheckSaysWhatStopsACall(t *testing.T) {
+	t.Parallel()
+	once := deferred(t, "once", "Fails", "-fault", "exit-now").with("load_budget", 1)
+	off := fake(t, "off").with("env", map[string]string{"TOKEN": "${NO_SUCH_VARIABLE}"})
+	failing := fake(t, "failing", "-fault", "exit-now")
+	later := deferred(t, "later", "Later")
+	host := mcptest.StartDynmcp(t, "-c", mcptest.Config(t, document([]entry{fake(t, "alpha"), once, off, failing, later}, `"startup_wait": "1s"`)))
+	greet(host)
+	host.Tool("load_mcp", `{"mcp_name":"once"}`)
+	text := discover(host, `{"check":true,"tool_name":["alpha/echo","once/echo","off/echo","failing/echo","later/echo"]}`).Text()
+	contains(t, text, "1 of 5 can be called now:", "- alpha/echo: yes\n", "- once/echo: no: once was given up after 1 failure", "- off/echo: no: off is off: NO_SUCH_VARIABLE is not set",
+		"- failing/echo: no: failing failed, because it ended: exit status 7; it is tried again in ", "- later/echo: no: unknown. No tools of server later are known")
+	nothingStarted(t, later)
+	m := discover(host, `{"check":true,"tool_name":["a`+strings.Repeat(`","a`, 50)+`"]}`)
+	contains(t, m.Text(), `with "check", "tool_name" names 1 to 50 tools`)
+}
+
+// dynmcp test says of tools whether they can be called, and waits for a server that does not start yet.
+func TestToolsThatCanBeCalled(t *testing.T) {
+	t.Parallel()
+	marker := filepath.Join(t.TempDir(), "marker")
+	slow := entry{mcptest.NewLedger(t), "slow", map[string]any{"command": "sh", "args": []string{"-c", `test -e "$0" || { touch "$0"; exit 3; }; exec "$1" -name slow`, marker, mcptest.Fake(t)}}}
+	config := mcptest.Config(t, document([]entry{fake(t, "alpha"), slow}, `"policy": [{"match": "alpha/fail", "do": "deny"}, {"do": "allow"}]`))
+	contains(t, runVerb(t, nil, 1, "test", "-c", config, "alpha/echo", "slow/echo"), "alpha/echo ... PASS", "slow/echo ... FAIL", "status 3", "1 of 2 tools cannot be called")
+	if err := os.Remove(marker); err != nil {
+		t.Fatal(err)
+	}
+	contains(t, runVerb(t, nil, 0, "test", "-c", config, "alpha/echo", "slow/echo", "--wait", "60s"), "alpha/echo ... PASS", "slow/echo ... PASS")
+	contains(t, runVerb(t, nil, 1, "test", "-c", config, "alpha/fail", "alpha/nope", "none/x", "--json"), "policy rule 1 denies alpha/fail", `unknown tool \"alpha/nope\"`, `Unknown server \"none\"`)
 }
 
 func TestNamesOfOtherServersSayWhy(t *testing.T) {

@@ -94,7 +94,7 @@ var mayImport = map[string][]string{
 	"aggregator/internal/surface":          {"aggregator/internal/results", "catalog", "schema", "internal/wire", "transports", "catalog/directname"},
 	"aggregator/internal/surface/browser":  {"aggregator/internal/jsonquery", "aggregator/internal/results", "aggregator/internal/surface", "catalog", "schema", "internal/wire", "internal/display"},
 	"aggregator/internal/surface/direct":   {"aggregator/internal/surface", "catalog", "schema"},
-	"aggregator/internal/surface/discover": {"aggregator/internal/results", "aggregator/internal/surface", "catalog", "schema", "internal/wire", "internal/toolglob", "catalog/directname"},
+	"aggregator/internal/surface/discover": {"aggregator/internal/results", "aggregator/internal/surface", "catalog", "schema", "internal/wire", "internal/toolglob", "internal/display", "internal/tokens", "catalog/directname"},
 	"aggregator/internal/surface/proxy":    {"aggregator/internal/results", "aggregator/internal/surface", "catalog", "schema", "internal/wire", "internal/display"},
 	"aggregator/internal/surface/tree":     {"aggregator/internal/results", "aggregator/internal/surface", "catalog", "internal/display", "schema", "internal/wire", "internal/toolglob", "internal/nearest"},
 	"aggregator/internal/viewtest":         {"catalog"},

@@ -126,6 +126,24 @@ func (rs *Rules) Judge(c *Call) Verdict {
 	return Verdict{Do: schema.PolicyDeny} // not reached: the last rule matches every call
 }
 
+// Preflight is Judge where the arguments are not known yet. depends is the first rule, from 1, that may
+// decide by them, 0 if none does.
+func (rs *Rules) Preflight(c *Call) (v Verdict, depends int) {
+	if rs == nil {
+		return Verdict{Do: schema.PolicyAllow}, 0
+	}
+	for i := range rs.all {
+		switch r := &rs.all[i]; {
+		case !r.matches(c):
+		case r.arguments == nil:
+			return Verdict{Do: r.do, Rule: i + 1}, depends
+		case depends == 0:
+			depends = i + 1
+		}
+	}
+	return Verdict{Do: schema.PolicyDeny}, depends // not reached: the last rule matches every call
+}
+
 // Names reports whether the rule of a number, from 1, is about a tool, whoever calls it and with
 // whatever arguments. last is set if it then decides about all calls of the tool.
 func (rs *Rules) Names(number int, server, tool, class string) (names, last bool) {

@@ -17,7 +17,11 @@ func WithReadingOn(input string, cfg *schema.Config) string {
 	if !results.Limits(cfg) {
 		return input
 	}
-	properties := input[:strings.LastIndex(input, `}},`)+1]
+	end := `}}`
+	if closed := `},"additionalProperties":false}`; strings.HasSuffix(input, closed) {
+		end = closed
+	}
+	properties := strings.TrimSuffix(input, end)
 	for _, p := range []struct{ name, definition string }{
 		{"result", `{"type":"string","description":"Handle of a result that was cut. Reads on in it: by offset and limit, in characters, by jsonpath, or by grep."}`},
 		{"jsonpath", `{"type":"string","description":"JSONPath over the result."}`},
@@ -29,7 +33,7 @@ func WithReadingOn(input string, cfg *schema.Config) string {
 			properties += `,"` + p.name + `":` + p.definition
 		}
 	}
-	return properties + `},"additionalProperties":false}`
+	return properties + end
 }
 
 // ReadingOn returns a function that reads on in a result if the arguments name one, and otherwise calls

@@ -196,6 +196,9 @@ type Session interface {
 	// Offered reports whether there is a server that was not evicted. With retry, an evicted one is
 	// tried again.
 	Offered(server string, retry bool) bool
+	// Preflight reports whether the tool of a name can be called now, and says why not, or what such a
+	// call depends on. It starts nothing.
+	Preflight(name string) (can bool, says string)
 	// Explain describes an error for a model.
 	Explain(err error) string
 	// Send makes a request inside the call. Its tools are called by the target.

@@ -36,7 +36,8 @@ func ServerOfTool(cfg *schema.Config, name string) (string, error) {
 	return server, err
 }
 
-func unknownTool(view *catalog.View, name string) error {
+// UnknownTool is the error of a tool that a view of its server does not have.
+func UnknownTool(view *catalog.View, name string) error {
 	if why := catalog.WhyNotApproved(view, name); why != "" {
 		return fmt.Errorf("%s is not called: %s", name, why)
 	}
@@ -79,7 +80,7 @@ func (t *Target) StartTool(ctx context.Context, name string) (*Host, *catalog.To
 	case failed[server] != nil:
 		err = failed[server]
 	case !ok:
-		err = unknownTool(h.View(), name)
+		err = UnknownTool(h.View(), name)
 	default:
 		return h, tool, nil
 	}

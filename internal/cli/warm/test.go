@@ -31,7 +31,7 @@ import (
 
 // Test starts servers and lists their content.
 var Test = cli.Verb{
-	Use:   "test [flags] [name] [-- command args…]",
+	Use:   "test [flags] [name | server/tool…] [-- command args…]",
 	Group: cli.Look,
 	Short: "Start servers and list what they have",
 	Long: `Start a server as a host would, list what it has, and stop it again. Without a
@@ -39,21 +39,28 @@ name, all servers of the config are tested at the same time, and each result is
 printed as it comes, with the names of the tools. Tools are those that hosts see,
 after the filters and aliases of the config.
 
-The exit status is 1 if a server failed.`,
+With names of tools it says of each whether it can be called: its server starts and
+lists it, and neither policy nor pins are against it. --wait tries again what failed.
+
+The exit status is 1 if a server failed, or a tool cannot be called.`,
 	Example: `  dynmcp test
   dynmcp test files --timeout 10s
+  dynmcp test files/read_file github/create_issue --wait 10s
   dynmcp test -- npx -y @modelcontextprotocol/server-everything stdio`,
-	Args: cli.AtMost(1),
+	Args: cobra.ArbitraryArgs,
 	New: func(cmd *cobra.Command) cli.Run {
 		on := selfhost.Target{About: selfhost.OfServers}
 		var asJSON bool
-		var timeout time.Duration
+		var timeout, wait time.Duration
 		cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
 		cli.AddTimeout(cmd, &timeout, "a server", "default: its load_timeout")
+		cmd.Flags().DurationVar(&wait, "wait", 0, "how `long` to wait for tools that cannot be called yet")
 		cmd.ValidArgsFunction = conf.CompleteServers(&on.Flags, "")
 		return on.Run(cmd, func(ctx context.Context, args []string) error {
 			t := tester{Target: &on, timeout: timeout}
 			switch {
+			case areTools(args) && !on.Cfg.SingleWrap:
+				return t.tools(ctx, args, wait, asJSON)
 			case len(args) == 0 && !on.Cfg.SingleWrap:
 				servers := conf.Wanted(on.Cfg)
 				return t.all(ctx, servers, fmt.Sprintf("Testing all configured servers (%d)", len(servers)), asJSON)

@@ -13,6 +13,8 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/results"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/internal/tokens"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -78,7 +80,7 @@ const (
 		`"query":{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}],"description":"What to do, in words. Returns the best tools with their definitions."},` +
 		`"tool_name":{"type":"string","description":"Returns its definition."},` +
 		`"server":{"type":"string","description":"Lists its tools; with query, searches only them."},` +
-		`"full":{"type":"boolean"},"limit":{"type":"integer"},"offset":{"type":"integer"}},"additionalProperties":false}`
+		`"full":{"type":"boolean"},"limit":{"type":"integer"},"offset":{"type":"integer"},"check":{"type":"boolean"}}}`
 	loadInput = `{"type":"object","properties":{"mcp_name":{"type":"string"},` +
 		`"query":{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}],"description":"Lists only what matches."},` +
 		`"retry":{"type":"boolean","description":"Only if your user asks for it."}},"required":["mcp_name"],"additionalProperties":false}`
@@ -90,6 +92,7 @@ type query struct {
 	words         []string // queries
 	full          bool
 	limit, offset int
+	room          int // tokens for the definition of one of several tools; 0 is no limit
 }
 
 // checkTexts records an error if an argument has too many texts.
@@ -102,13 +105,17 @@ func checkTexts(in *surface.Arguments, name string, texts []string) {
 
 // discover answers discover_tool: one tool, the best matches, or a list.
 func discover(c *surface.Call) {
-	in := surface.ReadArguments(c.Arguments, "tool_name", "full", "query", "server", "limit", "offset")
+	in := surface.ReadArguments(c.Arguments, "tool_name", "full", "query", "server", "limit", "offset", "check")
 	q := query{
 		full: in.Flag("full"), words: in.Texts("query"), server: in.Text("server"),
 		limit: in.Number("limit"), offset: in.Number("offset"),
 	}
-	tools := in.Texts("tool_name")
-	checkTexts(in, "tool_name", tools)
+	tools, check := in.Texts("tool_name"), in.Flag("check")
+	if !check {
+		checkTexts(in, "tool_name", tools)
+	} else if len(tools) == 0 || len(tools) > mostChecked {
+		in.Fail(`with "check", "tool_name" names 1 to %d tools, not %d`, mostChecked, len(tools))
+	}
 	checkTexts(in, "query", q.words)
 	if len(q.words) > 1 && q.offset > 0 {
 		in.Fail(`"offset" continues one query, not %d`, len(q.words))
@@ -118,11 +125,13 @@ func discover(c *surface.Call) {
 		return
 	}
 	begin := func() { q.ask(c) }
-	switch len(tools) {
-	case 0:
-	case 1:
+	switch {
+	case check:
+		begin = func() { c.Text(preflight(c, tools)) }
+	case len(tools) == 1:
 		q.tool = tools[0]
-	default:
+	case len(tools) > 1:
+		q.room = catalog.DefinitionsTokens
 		begin = func() { q.askEach(c, tools, nil, true) }
 	}
 	if c.View().Unread() {
@@ -130,6 +139,27 @@ func discover(c *surface.Call) {
 		return
 	}
 	begin()
+}
+
+// mostChecked is how many tools may be checked at once.
+const mostChecked = 50
+
+// preflight says of each name whether it can be called now, and why not.
+func preflight(c *surface.Call, names []string) string {
+	var b strings.Builder
+	all := 0
+	for _, name := range names {
+		can, says := c.Preflight(name)
+		word := "no"
+		if can {
+			word, all = "yes", all+1
+		}
+		if says != "" {
+			word += ": " + display.Escape(display.Fold(says))
+		}
+		fmt.Fprintf(&b, "- %s: %s\n", display.Asked(name), word)
+	}
+	return fmt.Sprintf("%d of %d can be called now:\n%s", all, len(names), strings.TrimSuffix(b.String(), "\n"))
 }
 
 // askEach asks about tools in order, and answers with contents and those of the answers. That is an error if
@@ -151,6 +181,8 @@ func (q query) askEach(c *surface.Call, tools []string, contents []json.RawMessa
 		}
 		for item := range wire.Elements(wire.Get(result, "content")) {
 			contents = append(contents, item)
+			text, _ := wire.Text(wire.Get(item, "text"))
+			q.room = max(q.room-tokens.Count(text), 1)
 		}
 		q.askEach(c, tools[1:], contents, failed && string(wire.Get(result, "isError")) == "true")
 	})))
@@ -189,7 +221,10 @@ func (q query) answer(c *surface.Call) json.RawMessage {
 			return results.Refusal(surface.UnknownTool(c, q.tool))
 		}
 		c.Show(t)
-		if q.full {
+		switch {
+		case q.room > 0 && !q.full:
+			return results.Text(view.Texts().Within(t, q.room))
+		case q.full:
 			return results.Text(view.Texts().Details(t))
 		}
 		return results.Text(view.Texts().Brief(t))
