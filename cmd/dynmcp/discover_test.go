@@ -231,7 +231,7 @@ func TestWrongArgumentsAreNamed(t *testing.T) {
 		{"discover_tool", `{"limit":"many"}`, `"limit" must be`},
 		{"discover_tool", `[]`, "must be an object"},
 		{"discover_tool", `{"full":"perhaps"}`, `"full" must be true or false`},
-		{"discover_tool", `{"tool":"later/echo"}`, `it has no argument "tool", only tool_name, full, query, server, limit, offset (outcome not_sent`},
+		{"discover_tool", `{"tool":"later/echo"}`, `it has no argument "tool", only tool_name, full, query, server, limit, offset, check (outcome not_sent`},
 		{"discover_tool", `{"name":"later/echo"}`, `it has no argument "name"`},
 		{"use_tool", `{}`, `"tool_name" is missing`},
 		{"use_tool", `{"tool_name":"later/echo","n":1}`, `it has no argument "n"; the arguments of the tool go into "tool_input"`},

@@ -47,7 +47,12 @@ The exit status is 1 if a server failed, or a tool cannot be called.`,
   dynmcp test files --timeout 10s
   dynmcp test files/read_file github/create_issue --wait 10s
   dynmcp test -- npx -y @modelcontextprotocol/server-everything stdio`,
-	Args: cobra.ArbitraryArgs,
+	Args: func(cmd *cobra.Command, args []string) error {
+		if areTools(args) {
+			return nil
+		}
+		return cli.AtMost(1)(cmd, args)
+	},
 	New: func(cmd *cobra.Command) cli.Run {
 		on := selfhost.Target{About: selfhost.OfServers}
 		var asJSON bool

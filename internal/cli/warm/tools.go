@@ -148,7 +148,7 @@ func writeTools(out *terminal.Writer, results []toolResult, asJSON bool) error {
 	return out.Err
 }
 
-// areTools reports whether words are names of tools, not of a server.
+// areTools reports whether words are names of tools.
 func areTools(words []string) bool {
-	return len(words) > 1 || len(words) == 1 && strings.Contains(words[0], "/")
+	return len(words) > 0 && !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(word, "/") })
 }
