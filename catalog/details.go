@@ -189,5 +189,8 @@ func (t *Tool) plainInput() json.RawMessage {
 	return wire.Delete(t.InputSchema, "$schema")
 }
 
+// sketchedInput is the plain input schema without descriptions, with only the types of optional arguments.
+func (t *Tool) sketchedInput() json.RawMessage { return input.Sketch(t.plainInput()) }
+
 // bareInput is the plain input schema without the descriptions of optional arguments.
 func (t *Tool) bareInput() json.RawMessage { return input.Bare(t.plainInput()) }

@@ -25,15 +25,15 @@ func (v *View) Find(query string, limit int) (found []Match, more int) {
 // FindIn is Find among the tools of one server, or of all if it is "". If that server has few
 // tools and none matches, all are found, with the score 0.
 func (v *View) FindIn(server, query string, limit int) (found []Match, more int) {
-	return v.all().find(query, limit, server)
+	return v.all().find(nil, query, limit, server)
 }
 
 // fewTools is the most tools that a search within their server lists if none matches.
 const fewTools = 12
 
 // find is [View.FindIn].
-func (m *toolset) find(query string, limit int, server string) (found []Match, more int) {
-	matches, more := m.corpus.Find(query, limit, server)
+func (m *toolset) find(named []string, query string, limit int, server string) (found []Match, more int) {
+	matches, more := m.corpus.FindBeside(named, query, limit, server)
 	for _, match := range matches {
 		x := Match{Tool: m.byName[match.Tool.Name], Score: match.Score}
 		for _, t := range match.Also {

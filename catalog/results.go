@@ -20,7 +20,7 @@ const (
 	linesOfAll  = 25  // for all queries
 	minLines    = 3   // for a query
 	namesRanked = 35  // results of a query that are named, with a line or without
-	namesTokens = 150 // of the names without a line
+	namesTokens = 100 // of the names without a line
 
 	worthAName = 0.7 // share of the best score that a name needs, for a query that asks for one thing
 
@@ -29,6 +29,7 @@ const (
 	cheap      = 400  // tokens that all definitions with these must not exceed
 	cheapMore  = 150  // as many more for each query after the first
 	wholeInput = 200  // tokens up to which the input schema of the best is whole
+	bareInput  = 250  // tokens up to which it has the whole schemas of optional arguments
 	manyMore   = 50   // more results are not counted exactly
 )
 
@@ -59,8 +60,9 @@ type queryResults struct {
 func (v Texts) matches(b *strings.Builder, s Search) bool {
 	r := &results{v: v, search: s, listed: map[*Tool]bool{}, defined: map[*Tool]bool{}}
 	some := false
+	named := v.all().corpus.Named(s.Queries)
 	for _, query := range s.Queries {
-		q, any := r.find(query)
+		q, any := r.find(named, query)
 		r.queries = append(r.queries, q)
 		some = some || any
 	}
@@ -78,9 +80,9 @@ func (v Texts) matches(b *strings.Builder, s Search) bool {
 }
 
 // find runs one query, and reports whether anything matches, at any offset.
-func (r *results) find(query string) (q queryResults, any bool) {
+func (r *results) find(named []string, query string) (q queryResults, any bool) {
 	limit, offset := r.limit(), max(r.search.Offset, 0)
-	found, more := r.v.all().find(query, min(offset, 1<<20)+max(limit, namesRanked), r.search.Server)
+	found, more := r.v.all().find(named, query, min(offset, 1<<20)+max(limit, namesRanked), r.search.Server)
 	any = len(found) > 0
 	found = found[min(offset, len(found)):]
 	if any && len(found) > 0 && found[0].Score == 0 { // all tools of a server with few
@@ -128,9 +130,20 @@ func (r *results) defineTool(t *Tool, best bool) {
 	if plain := t.plainInput(); best && tokens.Count(string(plain)) <= wholeInput {
 		input = plain
 	}
-	text := t.shortDefinition(r.v.UseTool(t.Access), max(shortTokens-r.definedN, minTokens), words, input)
-	n := tokens.Count(text)
-	if !best && r.definedN+n > cheap+cheapMore*(len(r.queries)-1) {
+	if tokens.Count(string(input)) > bareInput {
+		input = t.sketchedInput()
+	}
+	write := func() (text string, n int, fits bool) {
+		text = t.shortDefinition(r.v.UseTool(t.Access), max(shortTokens-r.definedN, minTokens), words, input)
+		n = tokens.Count(text)
+		return text, n, best || r.definedN+n <= cheap+cheapMore*(len(r.queries)-1)
+	}
+	text, n, fits := write()
+	if !fits {
+		input = t.sketchedInput()
+		text, n, fits = write()
+	}
+	if !fits {
 		return
 	}
 	r.definedN += n

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -146,6 +147,37 @@ func TestFindPutsNamesBeforeMentions(t *testing.T) {
 		"base":  tools("upload_attachment", "Create record first: upload to a record", "create_record", "Writes one row into a table, with values for each of the fields that the table has in this base, and returns it with the time of its creation"),
 		"other": tools("read", "Reads a file", "walk", "Walks a tree", "send", "Sends a message")}).View()
 	equal(t, found(v, "create record", 1), []string{"base/create_record"})
+}
+
+// The name of a server that a query names counts for all of its tools, not for those that say it.
+func TestFindIsNotLedByTheServersOwnName(t *testing.T) {
+	t.Parallel()
+	v := loadedWith([]Server{{Name: "acme"}, {Name: "other"}}, map[string]*Listing{
+		"acme":  tools("acme_docs", "Acme documentation: how Acme works with Acme", "rollback", "Roll one back", "workers", "All workers of an account, with their routes, in the order in which they came"),
+		"other": tools("read", "Reads a file", "walk", "Walks a tree")}).View()
+	equal(t, found(v, "list acme workers", 1), []string{"acme/workers"})
+}
+
+// Verbs find nouns of their stem.
+func TestFindKnowsFormsOfWords(t *testing.T) {
+	t.Parallel()
+	v := one(Server{Name: "s"}, tools("account_creation", "", "build_failures", "", "list_builds", "", "find_user", ""))
+	equal(t, found(v, "why did it fail", 1), []string{"s/build_failures"})
+	equal(t, found(v, "create one", 1), []string{"s/account_creation"})
+}
+
+// A server that one query of a call names comes first for the others.
+func TestQueriesOfACallShareTheServer(t *testing.T) {
+	t.Parallel()
+	v := loadedWith([]Server{{Name: "acme"}, {Name: "other"}}, map[string]*Listing{
+		"acme":  tools("open_ticket", "Opens a ticket", "add_note_to_it", "Adds a note to a ticket"),
+		"other": tools("add_note", "Adds a note", "walk", "Walks a tree")}).View()
+	for want, queries := range map[string][]string{"other/add_note": {"open a ticket", "add a note"}, "acme/add_note_to_it": {"open an acme ticket", "add a note"}} {
+		text := v.Texts().Found(Search{Queries: queries, Limit: 1})
+		if _, second, _ := strings.Cut(text, "For \"add a note\":\n"); !strings.HasPrefix(second, "- "+want+" ") {
+			t.Errorf("%q: want %s, got %s", queries, want, text)
+		}
+	}
 }
 
 // A question for what is now finds the tool for what is current.

@@ -2,13 +2,27 @@ package input
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // Bare returns an input schema without the descriptions of optional arguments.
-func Bare(schema json.RawMessage) json.RawMessage {
+func Bare(schema json.RawMessage) json.RawMessage { return shortened(schema, undescribed, nil) }
+
+// Sketch returns an input schema without descriptions, and with only the types of optional arguments.
+func Sketch(schema json.RawMessage) json.RawMessage {
+	return shortened(schema, func(optional json.RawMessage) json.RawMessage {
+		if kind := wire.Get(optional, "type"); kind != nil {
+			return fmt.Appendf(nil, `{"type":%s}`, kind)
+		}
+		return json.RawMessage(`{}`)
+	}, undescribed)
+}
+
+// shortened changes the schemas of optional arguments, and those of others unless needed is nil.
+func shortened(schema json.RawMessage, optional, needed func(json.RawMessage) json.RawMessage) json.RawMessage {
 	var required []string
 	_ = json.Unmarshal(wire.Get(schema, "required"), &required) // anything but a list requires nothing
 	properties := wire.Get(schema, "properties")
@@ -17,8 +31,12 @@ func Bare(schema json.RawMessage) json.RawMessage {
 	}
 	var edits []wire.Edit
 	for key, at := range wire.Spans(properties) {
-		if name, _ := wire.Text(key.In(properties)); !slices.Contains(required, name) {
-			edits = append(edits, wire.Edit{Span: at, With: undescribed(at.In(properties))})
+		change := optional
+		if name, _ := wire.Text(key.In(properties)); slices.Contains(required, name) {
+			change = needed
+		}
+		if change != nil {
+			edits = append(edits, wire.Edit{Span: at, With: change(at.In(properties))})
 		}
 	}
 	return wire.Set(schema, "properties", wire.Replace(properties, edits...))

@@ -14,3 +14,11 @@ func TestBareKeepsAllButWordsOfOptionalArguments(t *testing.T) {
 		}
 	}
 }
+
+func TestSketch(t *testing.T) {
+	schema := `{"type":"object","properties":{"id":{"type":"string","description":"Which."},"filter":{"type":"object","properties":{"a":{"type":"string"}}},"any":{"description":"x"}},"required":["id"]}`
+	want := `{"type":"object","properties":{"id":{"type":"string"},"filter":{"type":"object"},"any":{}},"required":["id"]}`
+	if got := string(Sketch([]byte(schema))); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

@@ -38,16 +38,31 @@ func byScore(a, b ranked) int {
 	return strings.Compare(a.tool.Name, b.tool.Name)
 }
 
+// favour raises the tools of servers that other queries of the call name.
+func (r ranking) favour(servers []string) {
+	best := r.top()
+	for i := range r {
+		if slices.Contains(servers, r[i].tool.Server) {
+			r[i].score += together * best
+		}
+	}
+}
+
+// top returns the best score. The bonus of an exact name does not count: it says nothing about other
+// tools.
+func (r ranking) top() (best float64) {
+	for _, x := range r {
+		best = max(best, math.Mod(x.score, exactName))
+	}
+	return best
+}
+
 // enough is the share of the best score that a result needs.
 const enough = 0.2
 
-// dropLow drops the tools that score little beside the best. The bonus of an exact name does
-// not count: it says nothing about other tools.
+// dropLow drops the tools that score little beside the best.
 func (r *ranking) dropLow() {
-	best := 0.0
-	for _, x := range *r {
-		best = max(best, math.Mod(x.score, exactName))
-	}
+	best := r.top()
 	*r = slices.DeleteFunc(*r, func(x ranked) bool { return x.score < enough*best })
 }
 
@@ -107,4 +122,41 @@ func (r *ranking) best(limit int) (found []Match, more int) {
 func nameWithoutNumbers(t *Tool) string {
 	words := slices.DeleteFunc(slices.Clone(t.Terms), func(w string) bool { return strings.Trim(w, "0123456789") == "" })
 	return strings.Join(words, " ")
+}
+
+// Rank returns the elements whose texts have a word of the query or a synonym, best first by
+// BM25. says returns the term counts of the text of an element.
+func Rank[T comparable](query string, all []T, says func(T) map[string]float64) []T {
+	average, has := 0.0, map[string]float64{}
+	for _, x := range all {
+		for w := range says(x) {
+			has[w]++
+		}
+		average += float64(len(says(x))) / float64(len(all))
+	}
+	scores := map[T]float64{}
+	var fit []T
+	for _, x := range all {
+		counts := says(x)
+		norm := 1.2 * (0.25 + 0.75*float64(len(counts))/max(average, 1))
+		worth := func(w string) float64 {
+			n := counts[w]
+			return idf(has[w], float64(len(all))) * n / (norm + n)
+		}
+		for _, w := range Terms(query[:min(len(query), longestQuery)]) {
+			if stopWords()[w] {
+				continue
+			}
+			best := 0.0
+			for _, other := range synonyms()[w] {
+				best = max(best, alike*worth(other))
+			}
+			scores[x] += max(worth(w), best)
+		}
+		if scores[x] > 0 {
+			fit = append(fit, x)
+		}
+	}
+	slices.SortStableFunc(fit, func(a, b T) int { return cmp.Compare(scores[b], scores[a]) })
+	return fit
 }

@@ -4,7 +4,6 @@
 package search
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -23,6 +22,8 @@ const (
 	alike      = 0.4  // weight of a synonym
 	company    = 0.3  // share of the mean score of its server's best tools that each tool gets
 	companions = 3    // number of these best tools
+	taken      = 0.5  // factor of arguments for a question: a tool takes them, and gives something else
+	together   = 0.3  // share of the best score, for tools of a server that another query of the call names
 )
 
 var (
@@ -82,6 +83,11 @@ type Match struct {
 // one result. If no term of a query but stop words is known, nothing matches, unless the
 // query has only stop words. The order is the same for the same corpus.
 func (c *Corpus) Find(query string, limit int, server string) (found []Match, more int) {
+	return c.FindBeside(nil, query, limit, server)
+}
+
+// FindBeside is Find for a query of a call whose queries name these servers, of which it may itself name none.
+func (c *Corpus) FindBeside(named []string, query string, limit int, server string) (found []Match, more int) {
 	q := queries.Get().(*searching)
 	defer q.done()
 	if !q.ask(c, query) {
@@ -92,8 +98,24 @@ func (c *Corpus) Find(query string, limit int, server string) (found []Match, mo
 			q.score(s, q.spans[i*len(q.terms):][:len(q.terms)])
 		}
 	}
+	if server == "" && !slices.ContainsFunc(c.servers, q.namesServer) {
+		q.fit.favour(named)
+	}
 	q.fit.dropLow()
 	return q.fit.best(limit)
+}
+
+// Named returns the servers that queries name.
+func (c *Corpus) Named(queries []string) (names []string) {
+	for _, query := range queries {
+		q := searching{asked: Terms(query[:min(len(query), longestQuery)])}
+		for _, s := range c.servers {
+			if q.namesServer(s) {
+				names = append(names, s.Name)
+			}
+		}
+	}
+	return names
 }
 
 // Unknown returns the words of a query for one thing, as written, that neither a tool nor a
@@ -132,6 +154,7 @@ const longestQuery = 4096
 type searching struct {
 	text    string
 	asked   []string // the words of the query
+	asks    bool     // it begins like a question
 	sides   sides
 	terms   []term // each word of the query, followed by its synonyms
 	spans   []span // of the terms in the first server, then in the second, and so on
@@ -162,10 +185,14 @@ func (q *searching) ask(c *Corpus, s string) (tells bool) {
 	q.text = strings.TrimSpace(strings.ToValidUTF8(s[:min(len(s), longestQuery)], ""))
 	q.average, q.terms, q.fit = sizes.average, q.terms[:0], q.fit[:0]
 	asked := Terms(q.text)
-	q.asked, q.sides = asked, takeSides(asked)
+	q.asked, q.sides, q.asks = asked, takeSides(asked), len(asked) > 0 && isAsking(asked[0])
 	for _, word := range asked {
 		q.terms = append(q.terms, term{word: word})
-		for _, w := range synonyms()[word] {
+		also := related(word)
+		if q.asks && isAsking(word) || word == "now" {
+			also = append(also, "current")
+		}
+		for _, w := range also {
 			if !slices.Contains(asked, w) {
 				q.terms = append(q.terms, term{word: w, alike: true})
 			}
@@ -287,8 +314,8 @@ func (q *searching) score(s Server, spans []span) {
 // and description, which is for all of them.
 func (q *searching) rate(server Server, spans []span) (base float64) {
 	x := server.Index()
-	ofName := fromServer
-	if q.namesServer(server) {
+	ofName, isNamed := fromServer, q.namesServer(server)
+	if isNamed {
 		ofName += named
 	}
 	q.scores, q.others = zeros(q.scores, len(server.Tools)), zeros(q.others, len(server.Tools))
@@ -301,6 +328,9 @@ func (q *searching) rate(server Server, spans []span) (base float64) {
 			case server.isAbout(t.word):
 				base += fromAbout * t.worth
 			}
+		}
+		if isNamed && slices.Contains(server.Terms, t.word) {
+			continue // it is for all of them, not for those that say it
 		}
 		for _, hit := range x.list[spans[i].start:spans[i].end] {
 			s := t.worth * q.saturate(hit, x.length[hit.doc])
@@ -344,9 +374,14 @@ func zeros(s []float64, n int) []float64 {
 func (q *searching) saturate(hit posting, length [fields]uint16) float64 {
 	tf := 0.0
 	for f, n := range hit.count {
-		if n > 0 {
-			tf += weight[f] * float64(n) / (1 - shrink[f] + shrink[f]*float64(length[f])/q.average[f])
+		if n == 0 {
+			continue
 		}
+		w := weight[f]
+		if q.asks && field(f) == inArgs {
+			w *= taken
+		}
+		tf += w * float64(n) / (1 - shrink[f] + shrink[f]*float64(length[f])/q.average[f])
 	}
 	return tf / (saturation + tf)
 }
@@ -355,41 +390,4 @@ func (q *searching) saturate(hit posting, length [fields]uint16) float64 {
 func (q *searching) names(t *Tool) bool {
 	is := func(name string) bool { return len(name) == len(q.text) && strings.EqualFold(name, q.text) }
 	return is(t.Name) || is(t.Upstream) || is(t.Leaf)
-}
-
-// Rank returns the elements whose texts have a word of the query or a synonym, best first by
-// BM25. says returns the term counts of the text of an element.
-func Rank[T comparable](query string, all []T, says func(T) map[string]float64) []T {
-	average, has := 0.0, map[string]float64{}
-	for _, x := range all {
-		for w := range says(x) {
-			has[w]++
-		}
-		average += float64(len(says(x))) / float64(len(all))
-	}
-	scores := map[T]float64{}
-	var fit []T
-	for _, x := range all {
-		counts := says(x)
-		norm := 1.2 * (0.25 + 0.75*float64(len(counts))/max(average, 1))
-		worth := func(w string) float64 {
-			n := counts[w]
-			return idf(has[w], float64(len(all))) * n / (norm + n)
-		}
-		for _, w := range Terms(query[:min(len(query), longestQuery)]) {
-			if stopWords()[w] {
-				continue
-			}
-			best := 0.0
-			for _, other := range synonyms()[w] {
-				best = max(best, alike*worth(other))
-			}
-			scores[x] += max(worth(w), best)
-		}
-		if scores[x] > 0 {
-			fit = append(fit, x)
-		}
-	}
-	slices.SortStableFunc(fit, func(a, b T) int { return cmp.Compare(scores[b], scores[a]) })
-	return fit
 }

@@ -110,3 +110,13 @@ func (q *searching) namesServer(s Server) bool {
 func AsksForSeveral(query string) bool {
 	return len(Terms(query[:min(len(query), longestQuery)])) > oneThing
 }
+
+// isAsking reports whether a term at the beginning of a query asks what something is now: then
+// tools for what is current fit, and those that take it as an argument do not.
+func isAsking(term string) bool {
+	switch term {
+	case "what", "which", "how", "who", "where", "when", "is", "ar":
+		return true
+	}
+	return false
+}

@@ -110,7 +110,6 @@ revenue income earning
 stock share equity
 cryptocurrency bitcoin
 latest recent newest
-now current what
 quick fast
 big large
 small little

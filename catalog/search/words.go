@@ -1,6 +1,7 @@
 package search
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -136,4 +137,34 @@ func SetOf(text string) map[string]bool {
 	set := map[string]bool{}
 	Words(text, func(w string) { set[w] = true })
 	return set
+}
+
+// related returns the synonyms of a term, and its other forms.
+func related(term string) []string { return append(forms(term), synonyms()[term]...) }
+
+// endings make nouns of verbs, after Porter's algorithm: fail and failur, creat and creation.
+var endings = []string{"ur", "ion", "er", "or", "al", "ment", "anc"}
+
+// shortestRoot is the least that an ending follows: "port" and "porter" are two words.
+const shortestRoot = 4
+
+// forms returns the terms that have the root of a term and another ending. Most of them are no words.
+func forms(term string) (all []string) {
+	if len(term) < shortestRoot || term[0] >= utf8.RuneSelf {
+		return nil
+	}
+	roots := []string{term}
+	for _, e := range endings {
+		if root, ok := strings.CutSuffix(term, e); ok && len(root) >= shortestRoot {
+			roots = append(roots, root)
+		}
+	}
+	for _, root := range roots {
+		for _, e := range append(endings, "") {
+			if form := root + e; form != term && !slices.Contains(all, form) {
+				all = append(all, form)
+			}
+		}
+	}
+	return all
 }
