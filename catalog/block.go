@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/catalog/search"
 	"github.com/dynmcp/dynmcp/internal/display"
 )
 
@@ -71,13 +72,37 @@ func (p *serverView) note() string {
 	return note
 }
 
-// about returns the server's intro, cut to about so many units. It has no ellipsis: a note at
-// the end of the text says that texts are cut.
+// about returns the server's intro, cut after a word to about so many units. It has no ellipsis: a
+// note at the end of the text says that texts are cut.
 func (p *serverView) about(words int) string {
 	if words <= 0 {
 		return ""
 	}
-	return display.Escape(strings.TrimSuffix(display.Cut(p.intro, words+1), "…"))
+	text, cut := strings.CutSuffix(display.Cut(p.intro, words+1), "…")
+	if cut {
+		text = wholeWords(text, p.intro[min(len(text), len(p.intro)):])
+	}
+	return display.Escape(text)
+}
+
+// mostOfAWord is how many letters of a word in a list are worth showing without the others.
+const mostOfAWord = 4
+
+// wholeWords drops from the end of a text, which is cut before rest, part of a word, and words and marks
+// that lead to others: "Run SQL on the dat" becomes "Run SQL". The first word stays as it is.
+func wholeWords(text, rest string) string {
+	whole := rest == "" || strings.HasPrefix(rest, " ")
+	if comma := strings.LastIndex(text, ", "); comma >= 0 {
+		last := text[comma+2:] // of a list, most of a word tells which it is
+		whole = whole || len(last) >= mostOfAWord && !strings.Contains(last, " ")
+	}
+	for {
+		space := strings.LastIndexByte(text, ' ')
+		if space < 0 || whole && !search.IsStopWord(strings.ToLower(text[space+1:])) {
+			return strings.TrimRight(text, ",;:&/–—-( ")
+		}
+		text, whole = strings.TrimRight(text[:space], ",;:&/–—-( "), true
+	}
 }
 
 // leafNames returns the names of n tools, beginning at the index from, and the number of the

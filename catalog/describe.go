@@ -260,7 +260,10 @@ func (d *draft) writeDeferred(b *strings.Builder) {
 	if named == 0 {
 		return
 	}
-	b.WriteString("\n\n" + text + "\n\n<mcp_servers>\n")
+	if d.v.rest >= 0 || text != storedText { // the other text says it
+		b.WriteString("\n\n" + text)
+	}
+	b.WriteString("\n\n<mcp_servers>\n")
 	for _, p := range d.v.lazy {
 		if i := d.place[p]; i < d.named {
 			line := p.deferred(d.words(i))

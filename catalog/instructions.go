@@ -25,7 +25,7 @@ func (v Texts) Instructions(maxChars int) string {
 		return p.instructions(v.useTools(introSingle), maxChars)
 	}
 	names := " that the description of discover_tool names"
-	if some := v.named(" %s", v.parts, max(maxChars/4, firstSentence)); some != "" {
+	if some := v.named(" %s", v.parts, firstSentence); some != "" {
 		names = some
 	}
 	text := fmt.Sprintf(v.useTools(introText), names)

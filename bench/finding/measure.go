@@ -125,7 +125,7 @@ func (b *bench) talking(config, client string, use func(*host) error) error {
 
 // starts counts the tokens at the start of a session.
 func (b *bench) starts() error {
-	for _, set := range []struct{ servers, most int }{{10, 1000}, {38, 1300}, {100, 1500}} {
+	for _, set := range []struct{ servers, most int }{{10, 750}, {38, 950}, {100, 1400}} {
 		servers := b.some(set.servers)
 		file, err := b.config(fmt.Sprint("start", set.servers), servers, b.written)
 		if err != nil {
@@ -297,7 +297,7 @@ func (b *bench) descriptions() error {
 		name         string
 		written      map[string]string
 		shown, whole float64
-	}{{"by hand", b.written, 0, 0}, {"by dynmcp", nil, .70, .88}} {
+	}{{"by hand", b.written, 0, 0}, {"by dynmcp", nil, .68, .88}} {
 		file, err := b.config("described", b.servers, by.written)
 		if err != nil {
 			return err
