@@ -17,7 +17,7 @@ func TestProposal(t *testing.T) {
 		want     string
 	}{
 		"instructions": {&Listing{Tools: tools, Instructions: "Reads, writes and searches the notes that a team has written. Call find_note first.", Info: json.RawMessage(`{"name":"x","title":"Team notes"}`)}, "",
-			"Reads, writes and searches the notes that a team has written. Note: find and read"},
+			"Reads, writes and searches the notes that a team has written."},
 		"title":   {&Listing{Tools: tools, Info: json.RawMessage(`{"name":"x","title":"Team notes"}`)}, "", "Team notes. Note: find and read"},
 		"package": {&Listing{Tools: tools, Info: json.RawMessage(`{"name":"x"}`)}, "MCP server for the notes of a team", "The notes of a team. Note: find and read"},
 		"tools":   {&Listing{Tools: tools, Info: json.RawMessage(`{"name":"x"}`)}, "", "Note: find and read"},

@@ -43,24 +43,58 @@ func Text(s Subject) string {
 		}
 	}
 	text := about.text(longest - 24)
-	if len(s.Tools) <= fewTools && sentence != "" {
+	if sentence != "" && (len(s.Tools) <= fewTools || strings.ContainsFunc(sentence, unspaced)) {
 		text, sentence = sentence, text
 	}
-	return display.Cut(joined(text, sentence), longest)
+	return joined(whole(text), sentence)
 }
+
+// whole returns a text, without what follows its last whole part if it is too long.
+func whole(text string) string {
+	if display.Units(text) <= longest {
+		return text
+	}
+	text = strings.TrimSuffix(display.Cut(text, longest), "…")
+	if end := strings.LastIndexAny(text, ".,;:—–。，；"); end > len(text)/2 {
+		text = strings.TrimRight(text[:end], " ,;:—–")
+	}
+	for {
+		space := strings.LastIndexByte(text, ' ')
+		if space < 0 || !search.IsStopWord(strings.ToLower(text[space+1:])) {
+			return text
+		}
+		text = text[:space]
+	}
+}
+
+// unspaced reports whether r is of a script without spaces between words, whose sentences end with 。
+func unspaced(r rune) bool { return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) }
 
 // fewTools is the most tools whose descriptions say more than their names.
 const fewTools = 3
 
-// joined puts one sentence after another.
+// joined puts one sentence after another, if it says more in the same script and fits.
 func joined(first, second string) string {
-	switch {
-	case second == "":
-		return first
-	case first == "":
+	if first == "" {
 		return second
 	}
-	return strings.TrimRight(first, ".") + ". " + second
+	end := ". "
+	if strings.ContainsFunc(first, unspaced) {
+		if end = "。"; !strings.ContainsFunc(second, unspaced) {
+			return first
+		}
+	}
+	said, more := search.SetOf(first), 0
+	for w := range search.SetOf(second) {
+		if !said[w] && !search.IsStopWord(w) {
+			more++
+		}
+	}
+	both := strings.TrimRight(first, ".。") + end + second
+	if more < 2 || display.Units(both) > longest {
+		return first
+	}
+	return both
 }
 
 // capital returns a text with its first letter in upper case.

@@ -31,9 +31,9 @@ func TestText(t *testing.T) {
 		{"names in other styles", Subject{Name: "n", Tools: named("API-get-users", "retrievePage", "updatePage", "createPageComment")},
 			"Page, comment, users: create, get and retrieve"},
 		{"few tools speak for themselves", Subject{Name: "db", Tools: []Tool{{"query", "Run a read-only SQL query. Takes one statement."}}},
-			"Run a read-only SQL query. Query"},
+			"Run a read-only SQL query."},
 		{"what is got stands first", Subject{Name: "sky", Tools: []Tool{{"now", "Get the current weather of a city."}, {"search", "Search for stations."}}},
-			"Weather of a city. Search for stations. Now: search"},
+			"Weather of a city. Search for stations."},
 		{"what errors are", Subject{Name: "n", Tools: []Tool{{"get_page", "Get a page\nError responses: 400"}, {"list_users", "List users with error responses"},
 			{"get_block", "Retrieve error responses"}, {"get_comment", "Retrieve errors"}, {"what_to_eat", ""}}}, "Page, eat, block, users, comment: get and list"},
 		{"its own words", Subject{Name: "brave", Says: []string{"# Usage\n", "Use this server to search the Web via the Brave Search API. Then more."}, Tools: named("web_search", "news_search", "image_search", "video_search")},
@@ -46,6 +46,20 @@ func TestText(t *testing.T) {
 	} {
 		if got := Text(c.of); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// A second part that says nothing more, or is in another language, is left out. A long one ends with a part.
+func TestTextEndsWell(t *testing.T) {
+	for want, of := range map[string]Subject{
+		"Convert time between timezones.": {Name: "time", Tools: []Tool{{"convert_time", "Convert time between timezones."}, {"get_time", "Get the time"}}},
+		"使用必应搜索指定的关键词。根据ID获取网页的内容。":       {Name: "bing", Tools: []Tool{{"search", "使用必应搜索指定的关键词。"}, {"fetch_webpage", "根据ID获取网页的内容。"}}},
+		"Fetch current documentation whenever the user asks about a library, framework, SDK, API, CLI tool, or cloud service": {Name: "c7",
+			Says: []string{"Fetch current documentation whenever the user asks about a library, framework, SDK, API, CLI tool, or cloud service — even well-known ones like React and all of the others."}, Tools: named("a", "b")},
+	} {
+		if got := Text(of); got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

@@ -20,6 +20,9 @@ func firstSentence(texts []string, own map[string]bool) string {
 			}
 		})
 		if said >= 2 {
+			if strings.ContainsFunc(line, unspaced) {
+				return strings.TrimRight(line, ".。…") + "。"
+			}
 			return strings.TrimRight(line, ".") + "."
 		}
 	}

@@ -234,6 +234,7 @@ func mostFrequent(done map[string]int) []string {
 // text names the topics and the verbs, in at most so many units.
 func (s summary) text(most int) string {
 	text := capital(s.area)
+	most = min(most, longest-display.Units(": "+listed(s.verbs)))
 	for _, t := range s.topics {
 		next := t.words
 		if text != "" {
