@@ -17,11 +17,10 @@ func WithReadingOn(input string, cfg *schema.Config) string {
 	if !results.Limits(cfg) {
 		return input
 	}
-	end := `}}`
-	if closed := `},"additionalProperties":false}`; strings.HasSuffix(input, closed) {
-		end = closed
+	properties, end := strings.TrimSuffix(input, `}}`), `}}`
+	if !strings.HasSuffix(input, `}}}`) { // it has more members than its properties
+		properties, end = input[:strings.LastIndex(input, `}},`)+1], `},"additionalProperties":false}`
 	}
-	properties := strings.TrimSuffix(input, end)
 	for _, p := range []struct{ name, definition string }{
 		{"result", `{"type":"string","description":"Handle of a result that was cut. Reads on in it: by offset and limit, in characters, by jsonpath, or by grep."}`},
 		{"jsonpath", `{"type":"string","description":"JSONPath over the result."}`},
