@@ -137,7 +137,7 @@ func servedTool(t *testing.T, expose string, tools map[string]json.RawMessage, f
 	weRead, fromHost := io.Pipe()
 	hostReads, toHost := io.Pipe()
 	done := make(chan error, 1)
-	go func() { done <- agg.serveLines(context.Background(), host.NewStdio(weRead, toHost, nil), false) }()
+	go func() { done <- agg.serveLines(context.Background(), host.NewStdio(weRead, toHost, nil), Identity{}) }()
 	t.Cleanup(func() {
 		fromHost.Close()
 		if err := <-done; err != nil {

@@ -139,7 +139,7 @@ func (v *View) GuessServer(name string) (string, bool) {
 }
 
 // nearestServer returns the offered server whose name is most similar, "" if none is similar.
-func (v *View) nearestServer(name string) string {
+func nearestServer(v *View, name string) string {
 	asked := []rune(strings.ToLower(display.Prefix(name, entry.MaxName)))
 	best, score := "", 0.6
 	for _, p := range v.parts {

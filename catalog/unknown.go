@@ -200,7 +200,7 @@ func (v Texts) UnknownServer(name string) string {
 		return fmt.Sprintf(`There is but one server here, %s: leave "server" out.`, p.called())
 	}
 	s := "Unknown server: " + display.Asked(name) + "."
-	if near := v.nearestServer(name); near != "" {
+	if near := nearestServer(v.View, name); near != "" {
 		s += " Did you mean " + near + "?"
 	}
 	if known := slices.Concat(v.lazy, v.loaded); len(known) > 0 {

@@ -273,7 +273,7 @@ func (v *View) UseTool(may toolglob.Access) string {
 // upstream has. With unknown, some upstream is yet to be listed and everything
 // that dynmcp passes on is advertised. The tools list can always change.
 func (v *View) Capabilities(unknown bool) json.RawMessage {
-	has := func(path ...string) bool { return unknown || v.anyCapability(path) }
+	has := func(path ...string) bool { return unknown || anyCapability(v, path) }
 	members := []string{`"tools":{"listChanged":true}`}
 	if has("resources") {
 		members = append(members, `"resources":`+flags(has, "resources", "subscribe", "listChanged"))
@@ -301,7 +301,7 @@ func flags(has func(...string) bool, capability string, names ...string) string 
 }
 
 // anyCapability reports whether some upstream has the member at path, neither null nor false.
-func (v *View) anyCapability(path []string) bool {
+func anyCapability(v *View, path []string) bool {
 	for _, p := range v.parts {
 		if p.index == nil {
 			continue

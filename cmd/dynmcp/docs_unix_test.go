@@ -38,7 +38,7 @@ var notRun = map[string]string{
 	"deploy/README.md: curl":                        "it needs Docker; TestHealthOfAServer asks serve",
 	"docs/profiles.md: dynmcp use":                  "it needs a run; TestUseChangesTheProfileOfARun has one",
 	"docs/registries.md: dynmcp search":             "it needs a registry; TestEditScripts runs these with one of its own",
-	"docs/registries.md: dynmcp update --check":           "it needs a registry; TestEditScripts runs these with one of its own",
+	"docs/registries.md: dynmcp update --check":     "it needs a registry; TestEditScripts runs these with one of its own",
 	"docs/login.md: dynmcp login":                   "it needs a person and a browser; TestLoginOpensTheBrowser has both",
 	"docs/login.md: curl":                           "it needs a gateway with users; TestEachUserHasHisOwnEnvironment has one",
 	"docs/trust.md: dynmcp diff":                    "its status is 1 where something differs; testdata/cli1/trust.txtar runs it",

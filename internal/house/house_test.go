@@ -45,13 +45,23 @@ var outgrown = map[string]struct {
 	limit int
 	why   string
 }{
-	"lines of the core": {87_500, "scripts, the page, sandbox, policy and pins are wired by hand still"},
+	"lines of the core": {88_300, "scripts, the page, sandbox, policy and pins are wired by hand still"},
 
-	"lines": {100_500, "what the seeds ask for stays, and scripts, registries, profiles, the page, verify and recordings came"},
+	"lines": {104_900, "what the seeds ask for stays, and scripts, registries, the page, verify, recordings, OpenAPI, Apps and credentials came"},
 
 	"references up in schema/hostfile": {25, "an entry may name a file that has entries, and the table of keys refers to the conversions"},
 
 	"package schema": {4_300, "the keys of entries in modules, and of each user's credentials came"},
+
+	"package aggregator": {4_150, "modules that serve extensions came"},
+
+	"package catalog": {4_200, "what extensions need of lists, and shorter lines of many servers came"},
+
+	"package transports/oauth": {4_350, "logins of each user, and the exchange of tokens came"},
+
+	"package transports/upstream": {4_300, "an adapter of a module answers in place of a server"},
+
+	"references up in transports/gateway": {21, "the routes of a login refer to the gateway that serves them"},
 
 	"95th percentile of functions": {31, "mended defects made a dozen functions longer; they are not cut up to be shorter"},
 }

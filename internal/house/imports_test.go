@@ -148,7 +148,7 @@ var mayImport = map[string][]string{
 	"internal/cli/stdio":                   {"aggregator", "internal/cli", "internal/cli/conf", "internal/cli/crash", "internal/cli/entries", "internal/cli/hint", "internal/cli/run", "internal/cli/terminal", "internal/event", "schema", "transports/host", "internal/cli/selfhost"},
 	"internal/cli/trust":                   {"catalog", "catalog/store", "internal/cli/hint", "internal/cli/terminal", "internal/display", "internal/lint", "internal/pins", "schema"},
 	"internal/cli/ui":                      {"catalog", "catalog/typescript", "internal/activity", "internal/cli", "internal/cli/conf", "internal/cli/costs", "internal/cli/hint", "internal/cli/localhttp", "internal/cli/record", "internal/cli/runs", "internal/cli/selfhost", "internal/tokens", "internal/wire", "module", "schema", "transports/gateway", "transports/oauth"},
-	"internal/cli/warm":                    {"catalog", "catalog/store", "internal/cli", "internal/cli/conf", "internal/cli/confine", "internal/cli/hint", "internal/cli/selfhost", "internal/cli/terminal", "internal/cli/trust", "internal/display", "internal/lint", "internal/wire", "schema", "schema/profile"},
+	"internal/cli/warm":                    {"catalog", "catalog/store", "internal/cli", "internal/cli/conf", "internal/cli/confine", "internal/cli/hint", "internal/cli/selfhost", "internal/cli/terminal", "internal/cli/trust", "internal/display", "internal/lint", "internal/wire", "schema", "schema/profile", "internal/policy"},
 	"transports/upstream/farside":          {"internal/guard", "internal/packages", "internal/regular", "schema", "transports/upstream/command"},
 }
 
