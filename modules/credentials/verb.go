@@ -19,6 +19,7 @@ import (
 
 // verb manages the values of users.
 var verb = cli.Verb{
+	Group: cli.Guard,
 	Use:   "credential",
 	Short: "Manage what servers are called with for each user",
 	Long: `Manage what servers are called with for each user: ${user:NAME} in the env or the

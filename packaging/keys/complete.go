@@ -15,8 +15,10 @@ import (
 func complete(root *jsonschema.Schema, modules []schema.Section) {
 	root.ID, root.Title = schema.Address, "dynmcp config"
 	root.Description = "The config of dynmcp, which aggregates MCP servers: what servers there are, how they are limited, and how they are shown."
-	root.Properties.Set("context_servers", &jsonschema.Schema{Type: "object", Description: "The MCP servers by name, as Zed writes them."})
-	root.Properties.Set("inputs", &jsonschema.Schema{Type: "array", Description: "What VS Code asks for: ${input:ID} is the variable ID here, with the default of its input."})
+	root.Properties.Set("context_servers", &jsonschema.Schema{Type: "object", Description: "The MCP servers by name, as Zed writes them.",
+		Examples: []any{map[string]any{"files": map[string]any{"command": "mcp-files", "args": []any{"/tmp"}}}}})
+	root.Properties.Set("inputs", &jsonschema.Schema{Type: "array", Description: "What VS Code asks for: ${input:ID} is the variable ID here, with the default of its input.",
+		Examples: []any{[]any{map[string]any{"id": "key", "type": "promptString", "default": "none"}}}})
 	for _, key := range []string{"mcp", "mcpServers", "servers", "context_servers", "tree"} {
 		root.AnyOf = append(root.AnyOf, &jsonschema.Schema{Required: []string{key}})
 	}
@@ -102,11 +104,11 @@ func hostServer(server *jsonschema.Schema) *jsonschema.Schema {
 		out.Properties.Set(pair.Key, pair.Value)
 	}
 	for _, key := range hostfile.Keys() {
-		description := "A key of hosts."
+		p := &jsonschema.Schema{Description: "A key of hosts."}
 		if own, ok := server.Properties.Get(key); ok {
-			description = own.Description
+			p = &jsonschema.Schema{Description: own.Description, Default: own.Default, Examples: own.Examples}
 		}
-		out.Properties.Set(key, &jsonschema.Schema{Description: description})
+		out.Properties.Set(key, p)
 	}
 	one := uint64(1)
 	property(out, "command").AnyOf = []*jsonschema.Schema{{Type: "string"}, {Type: "array", MinItems: &one}, {Type: "object"}}

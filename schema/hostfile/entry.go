@@ -81,6 +81,7 @@ func (e *entry) convert() *syntax.Node {
 
 // flatten lifts the members of a transport that is an object, as of Continue.
 func (e *entry) flatten() {
+	e.document()
 	t, ok := e.in.Member("transport")
 	if !ok || t.Value.Kind != syntax.Object {
 		return
@@ -90,6 +91,22 @@ func (e *entry) flatten() {
 	for _, m := range t.Value.Members {
 		m.Written = "transport." + m.Key
 		flat.Members = append(flat.Members, m)
+	}
+	e.in = &flat
+}
+
+// document makes the openapi of MCPHub, an object beside the type openapi, the address of the document.
+func (e *entry) document() {
+	n := e.in.Get("openapi")
+	if n == nil || scalar(e.in.Get("type")) != "openapi" && n.Kind != syntax.Object {
+		return
+	}
+	flat := *e.in
+	flat.Members = slices.DeleteFunc(slices.Clone(e.in.Members), func(m syntax.Member) bool { return m.Key == "type" && m.Value.Scalar == "openapi" })
+	for i, m := range flat.Members {
+		if at := n.Get("url"); m.Key == "openapi" && at != nil {
+			flat.Members[i].Value, flat.Members[i].Written = at, "openapi.url"
+		}
 	}
 	e.in = &flat
 }
