@@ -9,6 +9,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -131,8 +132,9 @@ func refusals() map[string]refusal {
 		},
 		"nobody has logged in in time; --timeout …": {says: "--timeout", produce: func(t *testing.T, a *schema.Auth) error {
 			flow := flowFor(t, NewStore(t.TempDir()+"/logins"), serverOf(mcptest.NewAuthServer(t, mcptest.AuthOptions{}), a))
-			flow.Show = func(string) {}
-			_, err := flow.Run(ended(t))
+			ctx, end := late(t)
+			flow.Show = func(string) { end() }
+			_, err := flow.Run(ctx)
 			return err
 		}},
 		"the browser came back with the issuer …":           {produce: at(mcptest.AuthOptions{Iss: "wrong"})},
@@ -168,11 +170,27 @@ func loginAt(t *testing.T, as *mcptest.AuthServer, a *schema.Auth) error {
 	return nil
 }
 
-// ended returns a context that ends while the login page is shown.
-func ended(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	t.Cleanup(cancel)
-	return ctx
+// A lateContext is one whose deadline has passed when end is called: under load no real one passes just then.
+type lateContext struct {
+	context.Context
+	over chan struct{}
+}
+
+// late returns a context, and what makes its deadline pass.
+func late(t *testing.T) (ctx context.Context, end func()) {
+	over := make(chan struct{})
+	return lateContext{deadline(t), over}, sync.OnceFunc(func() { close(over) })
+}
+
+func (c lateContext) Done() <-chan struct{} { return c.over }
+
+func (c lateContext) Err() error {
+	select {
+	case <-c.over:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
 }
 
 // loginNotAsked logs in to a server that needs a key; with a scope, the key is in the headers.
@@ -226,7 +244,16 @@ func loginRegistered(t *testing.T, a *schema.Auth) error {
 	own := *a
 	own.Callback = strings.ReplaceAll(own.Callback, "PORT", port)
 	flow := flowFor(t, NewStore(t.TempDir()+"/logins"), serverOf(as, &own))
-	_, err = flow.Run(ended(t))
+	ctx, end := deadline(t), func() {}
+	if a.Callback == "" { // the login page refuses
+		ctx, end = late(t)
+	}
+	show := flow.Show
+	flow.Show = func(address string) {
+		show(address)
+		end()
+	}
+	_, err = flow.Run(ctx)
 	return err
 }
 

@@ -22,7 +22,7 @@ func TestHintsOfAddressesLeadToTheServer(t *testing.T) {
 	empty := httptest.NewServer(http.NotFoundHandler())
 	gone := httptest.NewServer(nil)
 	gone.Close()
-	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "upstream gone", 502) }))
+	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "upstream gone", http.StatusBadGateway) }))
 	for _, s := range []*httptest.Server{empty, tlsServer, broken} {
 		t.Cleanup(s.Close)
 	}
