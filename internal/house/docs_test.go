@@ -15,7 +15,7 @@ import (
 
 // Limits of the documentation.
 const (
-	readmeWords       = 1400
+	readmeWords       = 950
 	architectureWords = 2500
 	allWords          = 25700 // of README, ARCHITECTURE and docs, without the pages of ownWords
 	lineChars         = 160
