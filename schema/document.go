@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/dynmcp/dynmcp/internal/nearest"
 	"github.com/dynmcp/dynmcp/schema/syntax"
@@ -14,23 +15,28 @@ import (
 // serverKeys are the top-level keys of which a config needs at least one.
 var serverKeys = []string{"mcp", "mcpServers", "servers", "tree"}
 
+// maxInstructions is the most characters of the instructions of a config: hosts cut all instructions together
+// at about 2,000.
+const maxInstructions = 1000
+
 var documentFields = fieldsOf(reflect.TypeFor[Document]())
 
 // newConfig returns the config of a document, without its servers and profiles.
 func newConfig(doc *Document) *Config {
 	return &Config{
-		Env:         doc.Env,
-		Defaults:    doc.Defaults,
-		Expose:      doc.Expose,
-		UseTool:     doc.UseTool,
-		Pin:         doc.Pin,
-		Tree:        doc.Tree,
-		Catalog:     doc.Catalog,
-		Gateway:     doc.Gateway,
-		Policy:      doc.Policy,
-		Scripts:     doc.Scripts,
-		Host:        doc.Host,
-		StartupWait: doc.StartupWait,
+		Env:          doc.Env,
+		Defaults:     doc.Defaults,
+		Expose:       doc.Expose,
+		UseTool:      doc.UseTool,
+		Pin:          doc.Pin,
+		Tree:         doc.Tree,
+		Catalog:      doc.Catalog,
+		Gateway:      doc.Gateway,
+		Policy:       doc.Policy,
+		Scripts:      doc.Scripts,
+		Host:         doc.Host,
+		Instructions: doc.Instructions,
+		StartupWait:  doc.StartupWait,
 	}
 }
 
@@ -63,6 +69,9 @@ func (r *reading) decodeDocument(root *syntax.Node) *Document {
 	r.checkPolicy(root)
 	r.checkScripts(root.Get("scripts"))
 	checkProfiles(r, root, doc.Profiles)
+	if n := root.Get("instructions"); isKnownText(n) && utf8.RuneCountInString(n.Scalar) > maxInstructions {
+		r.fail(n.At, "instructions", fmt.Sprintf("this has more than %d characters", maxInstructions), "hosts cut longer texts without a word: shorten it")
+	}
 	return &doc
 }
 

@@ -51,6 +51,8 @@ type Config struct {
 	Profile, ProfileBy string
 	// Scripts limits scripts, nil if no file has the key: see ScriptLimits.
 	Scripts *Scripts
+	// Instructions is what hosts' models read before anything else, "" for nothing.
+	Instructions string
 	// Host names the host, "" if its reported name determines it.
 	Host string
 	// StartupWait is how long the list methods wait for eager upstreams, unless it depends on
@@ -115,6 +117,8 @@ type Document struct {
 	Profile string `json:"profile" example:"all"`
 	// Let the model run scripts, by run_script, and limit them. An empty object lets them call only tools that read. See docs/scripts.md.
 	Scripts *Scripts `json:"scripts" example:"{tools: [\"@readonly\", \"github/*\"]}"`
+	// What the model reads before all else, from who set dynmcp up: which server to use for what, what to avoid. At most 1,000 characters, since hosts cut longer texts.
+	Instructions string `json:"instructions" nonblank:"true" example:"Use tracker for issues, and never the browser for them."`
 	// The host that dynmcp serves, if the name that it reports does not show it.
 	Host string `json:"host" enum:"claude-code,claude-desktop,codex,copilot,cursor,gemini-cli,opencode,vscode,program,other" example:"codex"`
 	// The registries that are asked; only the user's own config counts. See docs/registries.md.

@@ -78,7 +78,7 @@ func TestShape(t *testing.T) {
 }
 
 // noDefault are the keys that have no default.
-var noDefault = strings.Fields(`$schema inputs context_servers openapi host profile mcp mcpServers servers tree defaults catalog gateway
+var noDefault = strings.Fields(`$schema instructions inputs context_servers openapi host profile mcp mcpServers servers tree defaults catalog gateway
 	transport type description registry load place command cwd url auth client_id client_secret public_url exchange token_url grant_url grant_client_id grant_client_secret resource private_key assertion_file idp idp_client_id idp_client_secret scope callback issuer code_challenge ca cert key
 	summary max_output_chars timeout example_args path source dir secret listen debug_listen token audience match do principal surface arguments activity scripts`)
 

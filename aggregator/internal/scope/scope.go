@@ -5,6 +5,7 @@ package scope
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator/extension"
@@ -116,9 +117,14 @@ func (s Scope) isStable() bool {
 	return s.HostProfile().Freezes && !s.Surface().Direct // or a tool that comes later could not be called
 }
 
-// Instructions returns the instructions of the surface for the handshake, "" if there are none.
+// Instructions returns the instructions for the handshake, "" if there are none: those of the config, then
+// those of the surface.
 func (s Scope) Instructions() string {
-	return s.Surface().Text(func(t surface.Texts) string { return t.Instructions(s.Plain()) })
+	text := s.Surface().Text(func(t surface.Texts) string { return t.Instructions(s.Plain()) })
+	if own := strings.TrimSpace(s.set().Config.Instructions); own != "" {
+		text = strings.TrimSpace(own + "\n\n" + text)
+	}
+	return text
 }
 
 // Offers reports whether a capability is declared to the host.
