@@ -45,18 +45,20 @@ lists it, and neither policy nor pins are against it. --wait tries again what fa
 The exit status is 1 if a server failed, or a tool cannot be called.`,
 	Example: `  dynmcp test
   dynmcp test files --timeout 10s
+  dynmcp test --store files git
   dynmcp test files/read_file github/create_issue --wait 10s
   dynmcp test -- npx -y @modelcontextprotocol/server-everything stdio`,
 	Args: func(cmd *cobra.Command, args []string) error {
-		if areTools(args) {
+		if store, _ := cmd.Flags().GetBool("store"); store || areTools(args) {
 			return nil
 		}
 		return cli.AtMost(1)(cmd, args)
 	},
 	New: func(cmd *cobra.Command) cli.Run {
 		on := selfhost.Target{About: selfhost.OfServers}
-		var asJSON bool
+		var asJSON, store bool
 		var timeout, wait time.Duration
+		cmd.Flags().BoolVar(&store, "store", false, "only keep what they list, so that their tools are found without starting them")
 		cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
 		cli.AddTimeout(cmd, &timeout, "a server", "default: its load_timeout")
 		cmd.Flags().DurationVar(&wait, "wait", 0, "how `long` to wait for tools that cannot be called yet")
@@ -64,6 +66,8 @@ The exit status is 1 if a server failed, or a tool cannot be called.`,
 		return on.Run(cmd, func(ctx context.Context, args []string) error {
 			t := tester{Target: &on, timeout: timeout}
 			switch {
+			case store && !areTools(args):
+				return WarmNamed(ctx, &on, args, timeout, asJSON)
 			case areTools(args) && !on.Cfg.SingleWrap:
 				return t.tools(ctx, args, wait, asJSON)
 			case len(args) == 0 && !on.Cfg.SingleWrap:
