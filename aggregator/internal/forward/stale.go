@@ -17,7 +17,7 @@ import (
 // of a server that runs elsewhere come from its replica, which is not asked for that.
 
 // codeHeaderMismatch means that headers do not match the body, such as those that the schema of a
-// tool requires (MCP 2026-07-28, "Standard Headers").
+// tool requires (MCP 2026-07-28, "Standard Headers"). In the era of handshakes it is any code of a server.
 const codeHeaderMismatch = -32020
 
 // A stale is an entry of a list that may be out of date.
@@ -34,11 +34,12 @@ func unknownName(kind, name string) *regexp.Regexp {
 }
 
 // staleBy returns what an upstream's error says is stale, nil if nothing.
-func (c *Call) staleBy(rpc *wire.Error) *stale {
+func (c *Call) staleBy(rpc *wire.Error, conn *upstream.Conn) *stale {
 	switch t := c.Route.Tool; {
 	case c.Method == "tools/call" && t != nil:
-		if rpc.Code == codeHeaderMismatch || rpc.Code == wire.CodeMethodNotFound || unknownName("tool", t.Upstream).MatchString(rpc.Message) {
-			return &stale{"notifications/tools/list_changed", "tools/list", "name", t.Upstream, true}
+		unrun := rpc.Code == codeHeaderMismatch && conn.Era() == transports.Stateless || unknownName("tool", t.Upstream).MatchString(rpc.Message)
+		if unrun || rpc.Code == wire.CodeMethodNotFound { // which a tool may return, too
+			return &stale{"notifications/tools/list_changed", "tools/list", "name", t.Upstream, unrun}
 		}
 	case c.Method == "resources/read" && (rpc.Code == CodeResourceNotFound || rpc.Code == wire.CodeInvalidParams):
 		uri, _ := wire.Text(wire.Get(c.Route.Params, "uri"))
@@ -59,7 +60,7 @@ func (c *Call) relist(r *host.Request, conn *upstream.Conn, err error) bool {
 	if c.Route.retry || errors.As(err, &failure) || !errors.As(err, &rpc) {
 		return false
 	}
-	old := c.staleBy(rpc)
+	old := c.staleBy(rpc, conn)
 	if old == nil || conn.Remote() || !c.Server.Listing.Has(conn, old.method, old.member, old.name) {
 		return false
 	}
