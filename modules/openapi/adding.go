@@ -16,6 +16,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/tokens"
 	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
@@ -177,7 +178,7 @@ func (a *adding) has(op *operation) bool {
 // show shows what the document has.
 func (a *adding) show(cmd *cobra.Command, found *api, tags []tagCost) {
 	out := cli.Stdout(cmd)
-	out.Printf("%s %s: %d operations\n", cmp.Or(found.title, "The document"), found.version, len(found.all))
+	out.Printf("%s %s: %s\n", cmp.Or(found.title, "The document"), found.version, display.Plural(len(found.all), "operation"))
 	taken, cost := 0, 0
 	for _, t := range tags {
 		mark := " "
@@ -187,7 +188,7 @@ func (a *adding) show(cmd *cobra.Command, found *api, tags []tagCost) {
 		if mark == "*" || len(a.tags) == 0 {
 			taken, cost = taken+t.operations, cost+t.tokens
 		}
-		out.Printf("%s %-30s %5d operations %8d tokens\n", mark, t.tag, t.operations, t.tokens)
+		out.Printf("%s %-30s %16s %8d tokens\n", mark, t.tag, display.Plural(t.operations, "operation"), t.tokens)
 	}
 	out.Printf("%d tools, %d tokens if a host lists them all; behind dynmcp a model reads those it asks for\n", taken, cost)
 }
