@@ -187,7 +187,6 @@ func TestResultsInFlightAreBounded(t *testing.T) {
 // A call whose arguments exceed the memory left by calls in flight is refused. Calls that
 // have ended take no memory.
 func TestArgumentsInFlightAreBounded(t *testing.T) {
-	t.Parallel()
 	onStage(t, catalogued, func(t *testing.T, st *stage) {
 		host, up := st.hosts[0], st.upstreams[0]
 		ask := func(id int, size int) {

@@ -13,7 +13,6 @@ import (
 // Calls that their host never continues leave nothing behind: the oldest are abandoned for new
 // ones, the last at their deadline.
 func TestAbandonedCallsLeaveNothing(t *testing.T) {
-	t.Parallel()
 	onStage(t, bridged, func(t *testing.T, st *stage) {
 		h, up := st.hosts[0], st.upstreams[0]
 		const calls, together = 10_000, 100

@@ -34,7 +34,6 @@ func settle(a *actor) []wire.Message {
 // Twenty calls that wait for the host's answers do not block others, and each gets its own
 // answer.
 func TestParkedCallsBlockNobody(t *testing.T) {
-	t.Parallel()
 	onStage(t, bridged, func(t *testing.T, st *stage) {
 		h, up := st.hosts[0], st.upstreams[0]
 		states := map[int]string{}
@@ -84,7 +83,6 @@ func TestParkedCallsBlockNobody(t *testing.T) {
 // The params of calls that wait for their host count as held for it. If one more does not fit,
 // the oldest call is abandoned.
 func TestParkedCallsAreAccountedFor(t *testing.T) {
-	t.Parallel()
 	onStage(t, bridged, func(t *testing.T, st *stage) {
 		h, up := st.hosts[0], st.upstreams[0]
 		const size, most = 10_000, 8
@@ -131,7 +129,6 @@ func nothingParked(t *testing.T, st *stage) {
 
 // The notifications of a parked call are kept up to a bound, and the rest is counted.
 func TestNotificationsOfAParkedCallAreBounded(t *testing.T) {
-	t.Parallel()
 	onStage(t, bridged, func(t *testing.T, st *stage) {
 		h, up := st.hosts[0], st.upstreams[0]
 		h.send(echoOf(h, 1, ""))

@@ -109,7 +109,6 @@ func TestLongPartsAreRefused(t *testing.T) {
 
 // The sessions of an account that holds too much keep no more, until they keep less.
 func TestSessionsKeepNoMoreThanTheyMay(t *testing.T) {
-	t.Parallel()
 	onStage(t, keeping, func(t *testing.T, st *stage) {
 		st.agg.calls.Budget = membudget.New(20_000, nil)
 		h, _ := st.connect()
