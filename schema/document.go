@@ -60,7 +60,7 @@ func (r *reading) decodeDocument(root *syntax.Node) *Document {
 	if !r.looksLikeConfig(root) {
 		return &doc
 	}
-	r.unknownKeys("", root, withSections(r.known), documentModules)
+	r.unknownKeys("", root, withSections(documentFields, r.known, false), documentModules)
 	r.members("", root, v, documentFields)
 	decodeSections(r, root)
 	r.checkExpose(root, &doc)
@@ -95,7 +95,7 @@ func (r *reading) looksLikeConfig(root *syntax.Node) bool {
 		if nearest.Word(m.Key, serverKeys) != "" {
 			return true // reported as unknown, with a suggestion
 		}
-		if !hasKey(withSections(r.known), m.Key) {
+		if !hasKey(withSections(documentFields, r.known, false), m.Key) {
 			strange = append(strange, m.Key)
 		}
 	}

@@ -14,22 +14,14 @@ import (
 // ownKeys are the keys of an entry, those of all modules included. If strict, one that is misspelt is an error.
 // known are the sections of this program's modules.
 func ownKeys(strict bool, known []Section) hostfile.OwnKeys {
-	own := hostfile.OwnKeys{All: keysOf(serverFields), Stdio: keysOf(stdioFields), HTTP: keysOf(httpFields), Reach: []string{"openapi"}, Strict: strict}
-	for _, s := range known {
-		for _, f := range fieldsOf(s.Type) {
-			if !s.Server {
-				continue
-			}
-			if f.required {
-				own.Reach = append(own.Reach, f.key)
-			}
-			if slices.Contains(stdioGroups, f.group) {
-				own.Stdio = append(own.Stdio, f.key)
-			}
-			if slices.Contains(httpGroups, f.group) {
-				own.HTTP = append(own.HTTP, f.key)
-			}
-			own.All = append(own.All, f.key)
+	all := withSections(serverFields, known, true)
+	own := hostfile.OwnKeys{
+		All: keysOf(all), Stdio: keysOf(inGroups(all, stdioGroups...)), HTTP: keysOf(inGroups(all, httpGroups...)),
+		Reach: []string{"openapi"}, Strict: strict,
+	}
+	for _, f := range all[len(serverFields):] {
+		if f.required {
+			own.Reach = append(own.Reach, f.key)
 		}
 	}
 	for _, key := range KeysWithout(known, true) { // refused later

@@ -12,13 +12,8 @@ import (
 var JSONSchema []byte
 
 // KeysOf returns the keys of the document that sections have or, with server set, those of an entry.
-func KeysOf(sections []Section, server bool) (keys []string) {
-	for _, s := range sections {
-		if s.Server == server {
-			keys = append(keys, keysOf(fieldsOf(s.Type))...)
-		}
-	}
-	return keys
+func KeysOf(sections []Section, server bool) []string {
+	return keysOf(withSections(nil, sections, server))
 }
 
 // KeysWithout returns the keys of modules that sections do not have: of the document or, with server set,

@@ -119,7 +119,7 @@ func (r *reading) read(name string, data []byte) error {
 	}
 	r.root = root
 	r.duplicates("", root)
-	convertHost(r, name, root, withSections(r.known))
+	convertHost(r, name, root, withSections(documentFields, r.known, false))
 	if err := r.resolve(root); err != nil {
 		return err
 	}

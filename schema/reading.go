@@ -16,7 +16,7 @@ type reading struct {
 	beside content
 	root   *syntax.Node
 	doc    *Document
-	// sections are the values of the keys of modules, one for each of known.
+	// sections are the values of the keys of modules in the document, in the order of known.
 	sections []reflect.Value
 	known    []Section
 	ofServer []field // see entryKeys

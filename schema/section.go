@@ -66,15 +66,10 @@ func (s Server) WithKeys(keys any) Server {
 	return s
 }
 
-// entryKeys returns the names of the keys of an entry.
+// entryKeys returns the keys of an entry, those of modules included.
 func entryKeys(r *reading) []field {
 	if r.ofServer == nil {
-		r.ofServer = slices.Clip(serverFields)
-		for _, s := range r.known {
-			if s.Server {
-				r.ofServer = append(r.ofServer, fieldsOf(s.Type)...)
-			}
-		}
+		r.ofServer = withSections(serverFields, r.known, true)
 	}
 	return r.ofServer
 }
@@ -86,17 +81,18 @@ func decodeServerSections(r *reading, path string, n *syntax.Node, s *Server) {
 		if !section.Server || !slices.ContainsFunc(fields, func(f field) bool { return n.Has(f.key) }) {
 			continue
 		}
-		v := reflect.New(section.Type).Elem()
-		setDefaults(v)
-		r.members(path, n, v, fields)
-		checkSection(r, path, n, v)
-		*s = s.WithKeys(v.Interface())
+		*s = s.WithKeys(decodeSection(r, path, n, section).Interface())
 	}
 }
 
-// checkSection has a section checked whose keys are in n.
-func checkSection(r *reading, path string, n *syntax.Node, v reflect.Value) {
-	if checker, ok := v.Addr().Interface().(Checker); ok {
+// decodeSection decodes the keys of a section, which are in n, and has them checked if they are of the right
+// types.
+func decodeSection(r *reading, path string, n *syntax.Node, s Section) reflect.Value {
+	v := reflect.New(s.Type).Elem()
+	setDefaults(v)
+	before := len(r.errs)
+	r.members(path, n, v, fieldsOf(s.Type))
+	if checker, ok := v.Addr().Interface().(Checker); ok && len(r.errs) == before {
 		checker.Check(func(what, hint string, at ...any) {
 			below, inner := n.Below(at...)
 			if path != "" {
@@ -105,13 +101,14 @@ func checkSection(r *reading, path string, n *syntax.Node, v reflect.Value) {
 			r.fail(below.At, inner, what, hint)
 		})
 	}
+	return v
 }
 
-// withSections returns the keys of Document and of sections.
-func withSections(sections []Section) []field {
-	fields := slices.Clip(documentFields)
+// withSections returns fields, and the keys of those sections that belong to an entry, or do not.
+func withSections(fields []field, sections []Section, server bool) []field {
+	fields = slices.Clip(fields)
 	for _, s := range sections {
-		if !s.Server {
+		if s.Server == server {
 			fields = append(fields, fieldsOf(s.Type)...)
 		}
 	}
@@ -121,16 +118,9 @@ func withSections(sections []Section) []field {
 // decodeSections decodes the sections of a document.
 func decodeSections(r *reading, root *syntax.Node) {
 	for _, s := range r.known {
-		v := reflect.New(s.Type).Elem()
-		setDefaults(v)
-		before := len(r.errs)
 		if !s.Server {
-			r.members("", root, v, fieldsOf(s.Type))
+			r.sections = append(r.sections, decodeSection(r, "", root, s))
 		}
-		if len(r.errs) == before && !s.Server {
-			checkSection(r, "", root, v)
-		}
-		r.sections = append(r.sections, v)
 	}
 }
 
@@ -138,15 +128,12 @@ func decodeSections(r *reading, root *syntax.Node) {
 func (c *Config) setSections(layers []*reading) {
 	c.sections = map[reflect.Type]any{}
 	last := len(layers) - 1
-	for i, s := range layers[last].known {
-		if s.Server {
-			continue
-		}
-		v := reflect.New(s.Type).Elem()
-		v.Set(layers[last].sections[i])
+	for i, farthest := range layers[last].sections {
+		v := reflect.New(farthest.Type()).Elem()
+		v.Set(farthest)
 		for _, r := range slices.Backward(layers[:last]) {
 			overlay(v, r.sections[i], r.root)
 		}
-		c.sections[s.Type] = v.Interface()
+		c.sections[v.Type()] = v.Interface()
 	}
 }

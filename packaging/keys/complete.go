@@ -86,8 +86,11 @@ func snippet(label, about string, body map[string]any) map[string]any {
 func group(server *jsonschema.Schema, modules []schema.Section, groups ...string) *jsonschema.Schema {
 	out := &jsonschema.Schema{Type: "object", Properties: jsonschema.NewProperties(), AdditionalProperties: jsonschema.FalseSchema}
 	for _, t := range append([]schema.Section{{Type: reflect.TypeFor[schema.Server](), Server: true}}, modules...) {
-		for i := 0; t.Server && i < t.Type.NumField(); i++ {
-			tag := t.Type.Field(i).Tag
+		if !t.Server {
+			continue
+		}
+		for field := range t.Type.Fields() {
+			tag := field.Tag
 			if p, ok := server.Properties.Get(tag.Get("json")); ok && slices.Contains(groups, tag.Get("group")) {
 				out.Properties.Set(tag.Get("json"), p)
 			}

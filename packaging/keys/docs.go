@@ -168,22 +168,20 @@ func meaning(part section, root *jsonschema.Schema, tag reflect.StructTag) strin
 
 // describe finds the description of a key in the schema.
 func describe(object reflect.Type, key, group string, root *jsonschema.Schema) string {
-	all := []*jsonschema.Schema{root, property(root, "mcp").AdditionalProperties.OneOf[serverKind(group)]}
-	all = append(all, property(root, "mcp").AdditionalProperties.OneOf...)
-	if own, ok := root.Definitions[object.Name()]; ok {
-		all = []*jsonschema.Schema{own}
-	} else if object == reflect.TypeFor[schema.Server]() {
-		all = all[1:]
+	kinds := property(root, "mcp").AdditionalProperties.OneOf
+	places := append([]*jsonschema.Schema{root, kinds[serverKind(group)]}, kinds...)
+	switch own, ok := root.Definitions[object.Name()]; {
+	case ok:
+		places = []*jsonschema.Schema{own}
+	case object == reflect.TypeFor[schema.Server]():
+		places = places[1:]
 	}
-	var p *jsonschema.Schema
-	ok := false
-	for i := 0; i < len(all) && !ok; i++ {
-		p, ok = all[i].Properties.Get(key)
+	for _, place := range places {
+		if p, ok := place.Properties.Get(key); ok {
+			return p.Description
+		}
 	}
-	if !ok {
-		panic("no key " + key + " in the schema of " + object.Name())
-	}
-	return p.Description
+	panic("no key " + key + " in the schema of " + object.Name())
 }
 
 func serverKind(group string) int {

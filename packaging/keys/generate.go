@@ -59,10 +59,8 @@ func owners(modules []schema.Section) []byte {
 		fmt.Fprintf(&b, "\t%s = map[string]string{", name)
 		var keys []string
 		for _, m := range modules {
-			if m.Server == server {
-				for _, key := range schema.KeysOf([]schema.Section{m}, server) {
-					keys = append(keys, fmt.Sprintf("%q: %q", key, m.Module))
-				}
+			for _, key := range schema.KeysOf([]schema.Section{m}, server) {
+				keys = append(keys, fmt.Sprintf("%q: %q", key, m.Module))
 			}
 		}
 		b.WriteString(strings.Join(keys, ", ") + "}\n")
