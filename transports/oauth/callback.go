@@ -156,7 +156,12 @@ func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(http.StatusMethodNotAllowed, "Not allowed", "Only a browser comes here.")
 		return
 	}
-	switch err := c.accept(r.URL.Query()); {
+	answerBack(answer, c.accept(r.URL.Query()))
+}
+
+// answerBack answers a browser that came back from the authorization server.
+func answerBack(answer func(status int, title, text string), err error) {
+	switch {
 	case errors.Is(err, errNoSuchLogin):
 		answer(http.StatusBadRequest, "No such login", "This login is over, or it was started elsewhere.")
 	case err != nil:

@@ -13,11 +13,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 	"golang.org/x/sync/singleflight"
 
-	"github.com/dynmcp/dynmcp/internal/certs"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -193,18 +193,7 @@ func (x *Exchange) token(ctx context.Context, rejected string) (string, error) {
 	if got != nil && got.AccessToken != rejected && got.fresh(time.Now()) {
 		return got.AccessToken, nil
 	}
-	done := x.group.DoChan(rejected, func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), renewTime)
-		defer cancel()
-		return x.exchange(ctx)
-	})
-	select {
-	case r := <-done:
-		token, _ := r.Val.(string)
-		return token, r.Err
-	case <-ctx.Done():
-		return "", ctx.Err()
-	}
+	return oneToken(ctx, &x.group, rejected, x.exchange)
 }
 
 // failure is the reason why a request is not sent. It is for the user of the call.
@@ -249,13 +238,10 @@ func (x *Exchange) exchange(ctx context.Context) (string, error) {
 	return made.AccessToken, nil
 }
 
-// Types of tokens and grants (RFC 8693, 3; RFC 7523, 4; ID-JAG).
+// Types of tokens and grants that package oauthex lacks (RFC 8693, 3; RFC 7523, 4).
 const (
-	grantExchange = "urn:ietf:params:oauth:grant-type:token-exchange"
-	grantJWT      = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-	typeAccess    = "urn:ietf:params:oauth:token-type:access_token"
-	typeID        = "urn:ietf:params:oauth:token-type:id_token"
-	typeJAG       = "urn:ietf:params:oauth:token-type:id-jag"
+	grantJWT   = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+	typeAccess = "urn:ietf:params:oauth:token-type:access_token"
 )
 
 // request sends the requests of the form that the config names.
@@ -274,7 +260,7 @@ func (x *Exchange) request(ctx context.Context, subject string) (*oauth2.Token, 
 		set("requested_token_use", "on_behalf_of")
 		return x.post(ctx, c.TokenURL, c.ClientID, c.ClientSecret, form)
 	}
-	set("grant_type", grantExchange)
+	set("grant_type", oauthex.GrantTypeTokenExchange)
 	set("subject_token", subject)
 	set("subject_token_type", typeAccess)
 	set("requested_token_type", typeAccess)
@@ -283,18 +269,18 @@ func (x *Exchange) request(ctx context.Context, subject string) (*oauth2.Token, 
 	if c.Form != schema.FormIDJAG {
 		return x.post(ctx, c.TokenURL, c.ClientID, c.ClientSecret, form)
 	}
-	form.Set("requested_token_type", typeJAG)
+	form.Set("requested_token_type", oauthex.TokenTypeIDJAG)
 	var header struct {
 		Type string `json:"typ"`
 	}
 	if decodeJWT(subject, 0, &header); !strings.HasSuffix(strings.ToLower(header.Type), "at+jwt") {
-		form.Set("subject_token_type", typeID)
+		form.Set("subject_token_type", oauthex.TokenTypeIDToken)
 	}
 	grant, err := x.post(ctx, c.TokenURL, c.ClientID, c.ClientSecret, form)
 	if err != nil {
 		return nil, fmt.Errorf("the identity provider: %w", err)
 	}
-	if kind := grant.Extra("issued_token_type"); kind != typeJAG {
+	if kind := grant.Extra("issued_token_type"); kind != oauthex.TokenTypeIDJAG {
 		return nil, errors.New("the identity provider issued another token type than an id-jag")
 	}
 	x.Hide(x.key.slot()+", grant", grant.AccessToken)
@@ -303,16 +289,11 @@ func (x *Exchange) request(ctx context.Context, subject string) (*oauth2.Token, 
 
 // post sends a form to a token endpoint of the config. It follows no redirect.
 func (x *Exchange) post(ctx context.Context, endpoint, id, secret string, form url.Values) (*oauth2.Token, error) {
-	certificates, err := certs.Config(x.server.TLS)
+	client, err := configuredClient(x.server)
 	if err != nil {
 		return nil, err
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.TLSClientConfig, transport.DisableKeepAlives = certificates, true
-	client := &http.Client{
-		Transport: transport, Timeout: requestTime,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	defer client.CloseIdleConnections()
 	config := clientcredentials.Config{ClientID: id, ClientSecret: secret, TokenURL: endpoint, EndpointParams: form, AuthStyle: oauth2.AuthStyleInHeader}
 	if secret == "" {
 		config.AuthStyle = oauth2.AuthStyleInParams

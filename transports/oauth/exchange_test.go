@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
@@ -68,8 +69,8 @@ func (x *exchanger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	token, kind := fmt.Sprintf("new-%d", len(x.forms)), typeAccess
-	if r.PostForm.Get("requested_token_type") == typeJAG {
-		token, kind = "jag", typeJAG
+	if r.PostForm.Get("requested_token_type") == oauthex.TokenTypeIDJAG {
+		token, kind = "jag", oauthex.TokenTypeIDJAG
 	}
 	fmt.Fprintf(w, `{"access_token":%q,"issued_token_type":%q,"token_type":"Bearer","expires_in":%d}`, token, kind, x.life)
 }
@@ -102,14 +103,14 @@ func TestExchangeForms(t *testing.T) {
 		want        []url.Values
 	}{
 		{"token exchange", jwt, schema.Exchange{Form: schema.FormTokenExchange, ClientID: "gw", ClientSecret: "s", Audience: "crm", Scope: "a b"}, []url.Values{{
-			"grant_type": {grantExchange}, "subject_token": {jwt}, "subject_token_type": {typeAccess}, "requested_token_type": {typeAccess},
+			"grant_type": {oauthex.GrantTypeTokenExchange}, "subject_token": {jwt}, "subject_token_type": {typeAccess}, "requested_token_type": {typeAccess},
 			"audience": {"crm"}, "resource": {server.URL}, "scope": {"a b"}, "basic": {"gw:s"},
 		}}},
 		{"on behalf of", jwt, schema.Exchange{Form: schema.FormOnBehalfOf, ClientID: "gw", Scope: "api://crm/.default"}, []url.Values{{
 			"grant_type": {grantJWT}, "assertion": {jwt}, "requested_token_use": {"on_behalf_of"}, "scope": {"api://crm/.default"}, "client_id": {"gw"},
 		}}},
 		{"id-jag", id, schema.Exchange{Form: schema.FormIDJAG, ClientID: "gw", ClientSecret: "s", Audience: "https://as.example", Resource: "https://crm.example", GrantURL: x.URL + "/grant", GrantClientID: "at-crm"}, []url.Values{{
-			"grant_type": {grantExchange}, "subject_token": {id}, "subject_token_type": {typeID}, "requested_token_type": {typeJAG},
+			"grant_type": {oauthex.GrantTypeTokenExchange}, "subject_token": {id}, "subject_token_type": {oauthex.TokenTypeIDToken}, "requested_token_type": {oauthex.TokenTypeIDJAG},
 			"audience": {"https://as.example"}, "resource": {"https://crm.example"}, "basic": {"gw:s"},
 		}, {"grant_type": {grantJWT}, "assertion": {"jag"}, "client_id": {"at-crm"}}}},
 	} {

@@ -167,29 +167,37 @@ func (f *Flow) scopes(named []string, before *Login) []string {
 // require a login only after initialize, so it also lists tools. A server that requires no login
 // may still have metadata.
 func (f *Flow) challenge(ctx context.Context) (*http.Response, error) {
-	certificates, err := certs.Config(f.Server.TLS)
+	client, err := configuredClient(f.Server)
 	if err != nil {
 		return nil, err
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.TLSClientConfig = certificates
-	defer transport.CloseIdleConnections()
-	client := http.Client{
-		Transport:     transport,
-		Timeout:       requestTime,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	first, err := f.ask(ctx, &client, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"dynmcp","version":"login"}}}`, "")
+	defer client.CloseIdleConnections()
+	first, err := f.ask(ctx, client, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"dynmcp","version":"login"}}}`, "")
 	if err != nil {
 		return nil, fmt.Errorf("ask the server for its login: %w", withHint(withoutURL(err)))
 	}
 	if first.StatusCode == http.StatusOK && f.Server.Transport != schema.SSE {
-		then, err := f.ask(ctx, &client, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, first.Header.Get("Mcp-Session-Id"))
+		then, err := f.ask(ctx, client, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, first.Header.Get("Mcp-Session-Id"))
 		if err == nil && then.StatusCode == http.StatusUnauthorized {
 			return then, nil
 		}
 	}
 	return first, nil
+}
+
+// configuredClient returns a client for addresses of an entry, with its certificates. It follows no redirect.
+func configuredClient(server schema.Server) (*http.Client, error) {
+	certificates, err := certs.Config(server.TLS)
+	if err != nil {
+		return nil, err
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = certificates
+	return &http.Client{
+		Transport:     transport,
+		Timeout:       requestTime,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}, nil
 }
 
 // ask sends a message with the headers of the config. It returns the response without its body.

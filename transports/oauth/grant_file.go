@@ -28,6 +28,6 @@ func (g fileGrant) token(ctx context.Context) (string, error) {
 
 // setAssertion makes a token the grant of a request.
 func setAssertion(form url.Values, token string) {
-	form.Set("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer")
+	form.Set("grant_type", grantJWT)
 	form.Set("assertion", token)
 }

@@ -25,7 +25,7 @@ func (s *Session) machineToken() string {
 // machineLogin logs in with the client of the config after resp, a 401. It returns the token.
 func (s *Session) machineLogin(ctx context.Context, rejected string, resp *http.Response) (string, error) {
 	challenge := http.Header{"Www-Authenticate": resp.Header.Values("WWW-Authenticate")}
-	return s.shared(ctx, rejected, func(ctx context.Context) (string, error) { return s.machineLoginOnce(ctx, rejected, challenge) })
+	return oneToken(ctx, &s.group, rejected, func(ctx context.Context) (string, error) { return s.machineLoginOnce(ctx, rejected, challenge) })
 }
 
 func (s *Session) machineLoginOnce(ctx context.Context, rejected string, challenge http.Header) (string, error) {

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/dynmcp/dynmcp/internal/records"
 	"github.com/dynmcp/dynmcp/schema"
@@ -32,13 +33,13 @@ const (
 // renew returns a token other than the rejected one, fresh if possible, from the store or by a
 // refresh; empty if absent.
 func (s *Session) renew(ctx context.Context, rejected string) (string, error) {
-	return s.shared(ctx, rejected, func(ctx context.Context) (string, error) { return s.renewOnce(ctx, rejected) })
+	return oneToken(ctx, &s.group, rejected, func(ctx context.Context) (string, error) { return s.renewOnce(ctx, rejected) })
 }
 
-// shared gets one replacement for a rejected token for all callers that need it at the same
+// oneToken gets one replacement for a rejected token for all callers that need it at the same
 // time. A caller that gives up does not end it for the others.
-func (s *Session) shared(ctx context.Context, rejected string, get func(context.Context) (string, error)) (string, error) {
-	done := s.group.DoChan(rejected, func() (token any, err error) {
+func oneToken(ctx context.Context, group *singleflight.Group, rejected string, get func(context.Context) (string, error)) (string, error) {
+	done := group.DoChan(rejected, func() (token any, err error) {
 		defer func() {
 			if p := recover(); p != nil {
 				token, err = "", fmt.Errorf("internal error: %v", p)

@@ -233,7 +233,7 @@ func (w *Web) serveBack(r *http.Request, answer func(status int, title, text str
 	var about webPage
 	text, err := w.keys.OpenText(webAbout, query.Get("state"))
 	if err != nil || json.Unmarshal(text, &about) != nil || !about.isOpen() {
-		answer(http.StatusBadRequest, "No such login", "This login is over, or it was started elsewhere.")
+		answerBack(answer, errNoSuchLogin)
 		return
 	}
 	if cookie, err := r.Cookie(webCookie + about.ID); err != nil || cookie.Value != about.Browser {
@@ -257,14 +257,7 @@ func (w *Web) serveBack(r *http.Request, answer func(status int, title, text str
 			err = errors.New("no code")
 		}
 	}
-	switch {
-	case errors.Is(err, errNoSuchLogin):
-		answer(http.StatusBadRequest, "No such login", "This login is over, or it was started elsewhere.")
-	case err != nil:
-		answer(http.StatusBadRequest, "Authorization failed", "dynmcp shows the reason where this login was started. You can close this window.")
-	default:
-		answer(http.StatusOK, "Authorization complete", "You can close this window and go back to where you came from.")
-	}
+	answerBack(answer, err)
 }
 
 // checkWeb returns why a value is not a record of a Web.

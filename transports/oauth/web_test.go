@@ -58,30 +58,20 @@ func TestALoginGoesThroughAnyReplica(t *testing.T) {
 		address := <-shown
 		jar, _ := cookiejar.New(nil)
 		browser := http.Client{Jar: jar}
-		open := func(address string) (int, string) {
-			t.Helper()
-			resp, err := browser.Get(address)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer resp.Body.Close()
-			text, _ := io.ReadAll(resp.Body)
-			return resp.StatusCode, string(text)
-		}
 		if i%2 == 1 {
 			turn.Add(1) // so that the replicas take turns
 		}
-		status, page := open(address)
+		status, page := visit(t, &browser, address)
 		if status != http.StatusOK || !strings.Contains(page, "<b>"+user+"</b>") {
 			t.Fatalf("%s: the page: %d %s", user, status, page)
 		}
-		if status, text := open(html.UnescapeString(pageLink.FindStringSubmatch(page)[1])); status != http.StatusOK {
+		if status, text := visit(t, &browser, html.UnescapeString(pageLink.FindStringSubmatch(page)[1])); status != http.StatusOK {
 			t.Fatalf("%s came back: %d %s", user, status, text)
 		}
 		if err := <-ended; err != nil {
 			t.Fatalf("%s: %v", user, err)
 		}
-		if status, _ := open(address); status != http.StatusNotFound {
+		if status, _ := visit(t, &browser, address); status != http.StatusNotFound {
 			t.Errorf("%s: the page of a login that is over: %d", user, status)
 		}
 	}
@@ -120,19 +110,9 @@ func TestOnlyTheBrowserOfTheLoginComesBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	visit := func(browser *http.Client, address string) (int, string) {
-		t.Helper()
-		resp, err := browser.Get(address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		text, _ := io.ReadAll(resp.Body)
-		return resp.StatusCode, string(text)
-	}
 	jar, _ := cookiejar.New(nil)
 	hers, other := &http.Client{Jar: jar}, &http.Client{}
-	_, text := visit(hers, page)
+	_, text := visit(t, hers, page)
 	if strings.Contains(text, "a<b") || strings.Contains(text, "sdk-state") {
 		t.Errorf("the page: %s", text)
 	}
@@ -150,14 +130,14 @@ func TestOnlyTheBrowserOfTheLoginComesBack(t *testing.T) {
 		"a changed state": {hers, come[:len(come)-1] + "_", http.StatusBadRequest},
 		"no such page":    {hers, gateway.URL + "/login/" + strings.Repeat("A", 26), http.StatusNotFound},
 	} {
-		if status, text := visit(try.browser, try.address); status != try.status {
+		if status, text := visit(t, try.browser, try.address); status != try.status {
 			t.Errorf("%s: %d %s", name, status, text)
 		}
 	}
-	if status, text := visit(hers, come); status != http.StatusOK {
+	if status, text := visit(t, hers, come); status != http.StatusOK {
 		t.Errorf("her browser: %d %s", status, text)
 	}
-	if status, _ := visit(hers, come); status != http.StatusBadRequest {
+	if status, _ := visit(t, hers, come); status != http.StatusBadRequest {
 		t.Errorf("once more: %d", status)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -165,4 +145,16 @@ func TestOnlyTheBrowserOfTheLoginComesBack(t *testing.T) {
 	if r, err := back.wait(ctx); err != nil || r.Code != "c" || r.State != "sdk-state" {
 		t.Errorf("the result: %+v, %v", r, err)
 	}
+}
+
+// visit opens an address in a browser.
+func visit(t *testing.T, browser *http.Client, address string) (status int, page string) {
+	t.Helper()
+	resp, err := browser.Get(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(text)
 }
