@@ -8,13 +8,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator/extension"
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
@@ -100,9 +100,7 @@ func (p *part) withPrologue(h extension.Host, server string, result json.RawMess
 }
 
 // head matches what a page may have before its first script.
-var head = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?is)^(\s|\x{FEFF}|<!--.*?-->|<!doctype[^>]*>|<html(\s[^>]*)?>|<head(\s[^>]*)?>)*`)
-})
+var head = lazyregexp.New(`(?is)^(\s|\x{FEFF}|<!--.*?-->|<!doctype[^>]*>|<html(\s[^>]*)?>|<head(\s[^>]*)?>)*`)
 
 // atHead returns a page with a script that runs before its own.
 func atHead(html, script string) string {

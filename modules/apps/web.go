@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"regexp"
 	"strings"
-	"sync"
 
 	"github.com/dynmcp/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -86,9 +85,7 @@ func orEmpty(object json.RawMessage) json.RawMessage {
 }
 
 // source matches what may be a source in a CSP: an origin, or a pattern of hosts.
-var source = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(https?|wss?)://[A-Za-z0-9*.:\[\]-]+(/[A-Za-z0-9._~/%-]*)?$`)
-})
+var source = lazyregexp.New(`^(https?|wss?)://[A-Za-z0-9*.:\[\]-]+(/[A-Za-z0-9._~/%-]*)?$`)
 
 // policyOf returns the CSP of a view with these domains, as the specification of MCP Apps has it.
 func policyOf(csp map[string][]string) string {

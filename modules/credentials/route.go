@@ -27,6 +27,8 @@ import (
 //
 // The caller is who his token says. No request names a user, and none returns a value.
 type route struct {
+	event.None
+
 	logins module.Logins
 	cfg    atomic.Pointer[schema.Config]
 }
@@ -158,19 +160,8 @@ func answer(w http.ResponseWriter, status int, body any) {
 	_ = json.NewEncoder(w).Encode(body) // to a caller who is gone
 }
 
-// What follows makes it a module.Part, which hears nothing.
-
 // Follow changes to the servers of another config.
 func (p *route) Follow(cfg *schema.Config) error {
 	p.cfg.Store(cfg)
 	return nil
 }
-
-func (*route) Called(event.Call)              {}
-func (*route) Opened(event.Session)           {}
-func (*route) Closed(event.Session)           {}
-func (*route) Dropped(event.Session)          {}
-func (*route) Wants() (calls, arguments bool) { return false, false }
-
-// End ends nothing.
-func (*route) End() {}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -221,14 +220,4 @@ func texts(v any) (all []string) {
 		}
 	}
 	return all
-}
-
-// sorted returns the keys of an object.
-func sorted[V any](o map[string]V) []string {
-	keys := make([]string, 0, len(o))
-	for key := range o {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }

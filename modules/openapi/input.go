@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"errors"
+	"maps"
 	"mime"
 	"net/http"
 	"slices"
@@ -163,7 +164,7 @@ func (d *document) param(p object, taken map[string]bool) param {
 	}
 	q.reserved = p["allowReserved"] == true
 	if content, ok := p["content"].(object); ok {
-		for _, media := range sorted(content) {
+		for _, media := range slices.Sorted(maps.Keys(content)) {
 			inner, _ := content[media].(object)
 			q.schema, q.json = inner["schema"], isJSON(media)
 		}
@@ -263,7 +264,7 @@ func (d *document) requestBody(o object) (*body, error) {
 		return nil, err
 	}
 	content, _ := request["content"].(object)
-	all := sorted(content)
+	all := slices.Sorted(maps.Keys(content))
 	if len(all) == 0 {
 		return nil, nil
 	}

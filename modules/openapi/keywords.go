@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"encoding/json"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -106,7 +107,7 @@ func isType(_ *converter, v any, _ int) (any, bool) {
 func isProperties(c *converter, v any, depth int) (any, bool) {
 	o, ok := v.(object)
 	out := make(object, len(o))
-	for _, name := range sorted(o) {
+	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if c.budget >= 0 && !c.hides(o[name]) {
 			c.spend(len(name) + 4)
 			out[name] = c.schema(o[name], depth+1)
@@ -118,7 +119,7 @@ func isProperties(c *converter, v any, depth int) (any, bool) {
 func isPatternProperties(c *converter, v any, depth int) (any, bool) {
 	o, _ := v.(object)
 	out := object{}
-	for _, pattern := range sorted(o) {
+	for _, pattern := range slices.Sorted(maps.Keys(o)) {
 		if !portable(pattern) {
 			return nil, false // the rest would be refused by additionalProperties
 		}

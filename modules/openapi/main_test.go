@@ -90,7 +90,7 @@ type heard chan string
 func (h heard) Notify(method string, _ json.RawMessage) { h <- method }
 
 func (h heard) Request(context.Context, string, json.RawMessage) func() (json.RawMessage, error) {
-	return func() (json.RawMessage, error) { return nil, &wire.Error{Code: -32601, Message: "no"} }
+	return func() (json.RawMessage, error) { return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "no"} }
 }
 
 // stateDir gives the test a state directory of its own.

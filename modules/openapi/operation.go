@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -58,7 +59,7 @@ func (d *document) operations(at place) (all []*operation, left []error, err err
 	if err != nil && d.root["paths"] != nil {
 		return nil, nil, errors.New("the document has no object of paths")
 	}
-	for _, path := range sorted(paths) {
+	for _, path := range slices.Sorted(maps.Keys(paths)) {
 		if !strings.HasPrefix(path, "/") {
 			continue // an extension
 		}
@@ -199,7 +200,7 @@ func addresses(servers []any) (all []string) {
 		o, _ := server.(object)
 		address := textOf(o["url"])
 		variables, _ := o["variables"].(object)
-		for _, name := range sorted(variables) {
+		for _, name := range slices.Sorted(maps.Keys(variables)) {
 			variable, _ := variables[name].(object)
 			address = strings.ReplaceAll(address, "{"+name+"}", textOf(variable["default"]))
 		}
@@ -294,7 +295,7 @@ func compact(v any) (json.RawMessage, error) {
 func (d *document) output(o object) (object, error) {
 	responses, _ := o["responses"].(object)
 	var only object
-	for _, status := range sorted(responses) {
+	for _, status := range slices.Sorted(maps.Keys(responses)) {
 		if !strings.HasPrefix(status, "2") {
 			continue
 		}
@@ -306,7 +307,7 @@ func (d *document) output(o object) (object, error) {
 	}
 	schema := only["schema"] // 2.0
 	if content, ok := only["content"].(object); ok {
-		for _, kind := range sorted(content) { // JSON is what requests prefer
+		for _, kind := range slices.Sorted(maps.Keys(content)) { // JSON is what requests prefer
 			if media, ok := content[kind].(object); ok && isJSON(kind) {
 				schema = media["schema"]
 			}

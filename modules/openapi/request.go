@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime/multipart"
 	"net/http"
 	"net/textproto"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -112,7 +114,7 @@ func (p param) escape(text string) string {
 
 // members returns names and texts of an object, by name.
 func members(o object, escape func(string) string) (pairs [][2]string) {
-	for _, name := range sorted(o) {
+	for _, name := range slices.Sorted(maps.Keys(o)) {
 		pairs = append(pairs, [2]string{escape(name), escape(scalar(o[name]))})
 	}
 	return pairs
@@ -234,7 +236,7 @@ func (p param) separator() string {
 func deep(name string, v any, escape func(string) string) (all []string) {
 	switch v := v.(type) {
 	case object:
-		for _, key := range sorted(v) {
+		for _, key := range slices.Sorted(maps.Keys(v)) {
 			all = append(all, deep(name+"["+url.QueryEscape(key)+"]", v[key], escape)...)
 		}
 	case []any:
@@ -296,7 +298,7 @@ func decoded(arg string, v any) ([]byte, error) {
 
 // pairs returns the fields of a form.
 func (b *body) pairs(fields object) (all []string) {
-	for _, name := range sorted(fields) {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		encoding, _ := b.encoding[name].(object)
 		p := param{name: name, style: "form", explode: true}
 		_, isObject := fields[name].(object)
@@ -317,7 +319,7 @@ func (b *body) pairs(fields object) (all []string) {
 func (b *body) parts(fields object) (text []byte, media string, err error) {
 	var out bytes.Buffer
 	w := multipart.NewWriter(&out)
-	for _, name := range sorted(fields) {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		values, isList := fields[name].([]any)
 		if !isList {
 			values = []any{fields[name]}

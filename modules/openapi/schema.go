@@ -69,7 +69,7 @@ func (c *converter) withDefs(root object) object {
 	}
 	root, _ = c.inlined(root, uses).(object)
 	defs := object{}
-	for _, name := range sorted(c.defs) {
+	for _, name := range slices.Sorted(maps.Keys(c.defs)) {
 		if uses[name] > 1 {
 			defs[name] = c.inlined(c.defs[name], uses)
 		}
@@ -212,7 +212,7 @@ func (c *converter) newName(ref string) string {
 
 // keywords converts the keywords of a schema.
 func (c *converter) keywords(o, out object, known map[string]keyword, depth int) object {
-	for _, name := range sorted(o) {
+	for _, name := range slices.Sorted(maps.Keys(o)) {
 		convert := known[name]
 		if convert == nil {
 			continue

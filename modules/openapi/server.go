@@ -108,7 +108,7 @@ func (s *server) Handle(ctx context.Context, method string, params json.RawMessa
 	case "tools/call":
 		return s.call(ctx, params)
 	}
-	return nil, &wire.Error{Code: -32601, Message: "an OpenAPI document has no " + method}
+	return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "an OpenAPI document has no " + method}
 }
 
 // initialize loads the document.
@@ -241,7 +241,7 @@ func (s *server) list(params json.RawMessage) (json.RawMessage, error) {
 	if cursor, ok := wire.Text(wire.Get(params, "cursor")); ok {
 		var err error
 		if from, err = strconv.Atoi(cursor); err != nil || from < 0 || from > len(a.all) {
-			return nil, &wire.Error{Code: -32602, Message: "there is no such cursor"}
+			return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: "there is no such cursor"}
 		}
 	}
 	var page []json.RawMessage
@@ -266,7 +266,7 @@ func (s *server) call(ctx context.Context, params json.RawMessage) (json.RawMess
 	}
 	op := a.byName[name]
 	if op == nil {
-		return nil, &wire.Error{Code: -32602, Message: fmt.Sprintf("the OpenAPI document has no operation %q", name)}
+		return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: fmt.Sprintf("the OpenAPI document has no operation %q", name)}
 	}
 	s.compareLater()
 	arguments := object{}
@@ -274,7 +274,7 @@ func (s *server) call(ctx context.Context, params json.RawMessage) (json.RawMess
 		decoder := json.NewDecoder(bytes.NewReader(text))
 		decoder.UseNumber()
 		if err := decoder.Decode(&arguments); err != nil {
-			return nil, &wire.Error{Code: -32602, Message: "the arguments are not an object"}
+			return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: "the arguments are not an object"}
 		}
 	}
 	req, err := op.request(ctx, arguments)
