@@ -26,20 +26,13 @@ func (c *toolCall) Preflight(name string) (can bool, says string) {
 	if !known {
 		return false, view.Texts().WhyUnknown(name)
 	}
-	verdict, depends := c.agg.judge.Served.Policy().Preflight(&policy.Call{
+	can, says = c.agg.judge.Served.Policy().Preflight(&policy.Call{
 		Server: server, Tool: t.Upstream, Class: t.Class, Principal: c.User, Host: c.Info().Host, Surface: schema.ExposeDiscover,
-	})
-	switch {
-	case depends > 0:
-		return true, fmt.Sprintf("policy rule %d judges the arguments", depends)
-	case verdict.Do == schema.PolicyDeny:
-		return false, verdict.Because(t.Name)
-	case verdict.Do == schema.PolicyAsk:
-		return true, verdict.Because(t.Name)
-	case c.agg.fleet.Get(c.Session, server).Status().State != lazy.Ready:
-		return true, "it starts " + server
+	}, t.Name)
+	if can && says == "" && c.agg.fleet.Get(c.Session, server).Status().State != lazy.Ready {
+		says = "it starts " + server
 	}
-	return true, ""
+	return can, says
 }
 
 // whyUnavailable says why calls of a server would fail now, "" if they need not.

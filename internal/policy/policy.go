@@ -126,22 +126,25 @@ func (rs *Rules) Judge(c *Call) Verdict {
 	return Verdict{Do: schema.PolicyDeny} // not reached: the last rule matches every call
 }
 
-// Preflight is Judge where the arguments are not known yet. depends is the first rule, from 1, that may
-// decide by them, 0 if none does.
-func (rs *Rules) Preflight(c *Call) (v Verdict, depends int) {
+// Preflight reports whether a tool, of this name for people, may be called as far as that is known without
+// the arguments, and says why not, or on what it depends: "" for nothing.
+func (rs *Rules) Preflight(c *Call, name string) (may bool, says string) {
 	if rs == nil {
-		return Verdict{Do: schema.PolicyAllow}, 0
+		return true, ""
 	}
 	for i := range rs.all {
-		switch r := &rs.all[i]; {
+		r := &rs.all[i]
+		switch {
 		case !r.matches(c):
-		case r.arguments == nil:
-			return Verdict{Do: r.do, Rule: i + 1}, depends
-		case depends == 0:
-			depends = i + 1
+			continue
+		case r.arguments != nil:
+			return true, fmt.Sprintf("policy rule %d judges the arguments", i+1)
+		case r.do == schema.PolicyAllow:
+			return true, ""
 		}
+		return r.do == schema.PolicyAsk, Verdict{Do: r.do, Rule: i + 1}.Because(name)
 	}
-	return Verdict{Do: schema.PolicyDeny}, depends // not reached: the last rule matches every call
+	return false, "" // not reached: the last rule matches every call
 }
 
 // Names reports whether the rule of a number, from 1, is about a tool, whoever calls it and with

@@ -105,17 +105,12 @@ func (r *toolResult) judge(view *catalog.View, rules *policy.Rules) {
 		r.fail(selfhost.UnknownTool(view, r.Name))
 		return
 	}
-	verdict, depends := rules.Preflight(&policy.Call{Server: tool.Server, Tool: tool.Upstream, Class: tool.Class, Surface: schema.ExposeDiscover})
-	switch {
-	case depends > 0:
-		r.Note = fmt.Sprintf("policy rule %d judges the arguments", depends)
-	case verdict.Do == schema.PolicyDeny:
-		r.Error = verdict.Because(r.Name)
+	may, says := rules.Preflight(&policy.Call{Server: tool.Server, Tool: tool.Upstream, Class: tool.Class, Surface: schema.ExposeDiscover}, r.Name)
+	if !may {
+		r.Error = says
 		return
-	case verdict.Do == schema.PolicyAsk:
-		r.Note = verdict.Because(r.Name)
 	}
-	r.Result = pass
+	r.Result, r.Note = pass, says
 }
 
 func writeTools(out *terminal.Writer, results []toolResult, asJSON bool) error {
