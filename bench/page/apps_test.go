@@ -4,8 +4,6 @@ package page
 
 import (
 	"fmt"
-	"io"
-	"net/http"
 	"net/http/httptest"
 	"regexp"
 	"slices"
@@ -51,13 +49,7 @@ type appServer struct {
 	called []string
 }
 
-func (s *appServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body)
-	m, _ := wire.Parse(body)
-	if m.ID == nil {
-		w.WriteHeader(http.StatusAccepted)
-		return
-	}
+func (s *appServer) answer(m mcptest.Message) string {
 	tool := func(name, visibility string) string {
 		return fmt.Sprintf(`{"name":%q,"inputSchema":{"type":"object"},"_meta":{"ui":{"resourceUri":"ui://card/view.html","visibility":%s}}}`, name, visibility)
 	}
@@ -81,8 +73,7 @@ func (s *appServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.mu.Unlock()
 		result = fmt.Sprintf(`{"content":[{"type":"text","text":"done"}],"structuredContent":{"server":%q}}`, s.name)
 	}
-	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
+	return result
 }
 
 func (s *appServer) calls() []string {
@@ -97,7 +88,7 @@ func TestViewInAPage(t *testing.T) {
 	servers := []*appServer{{name: "a", own: "own"}, {name: "b", own: "wipe"}}
 	var entries []string
 	for _, s := range servers {
-		web := httptest.NewServer(s)
+		web := httptest.NewServer(mcptest.Answers(s.answer))
 		t.Cleanup(web.Close)
 		entries = append(entries, fmt.Sprintf(`%q:{"url":%q,"load":"eager"}`, s.name, web.URL))
 	}

@@ -5,10 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"net"
-	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -36,13 +34,7 @@ type server struct {
 	called []string // tool and nonce
 }
 
-func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body)
-	m, _ := wire.Parse(body)
-	if m.ID == nil {
-		w.WriteHeader(http.StatusAccepted)
-		return
-	}
+func (s *server) answer(m mcptest.Message) string {
 	result := `{}`
 	switch m.Method {
 	case "initialize":
@@ -67,8 +59,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			result = fmt.Sprintf(`{"content":[{"type":"text","text":%q}],"structuredContent":{"server":%q,"rows":%q}}`, strings.Repeat("text ", 1000), s.name, strings.Repeat("row ", 1000))
 		}
 	}
-	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
+	return result
 }
 
 func (s *server) list() string {
@@ -103,7 +94,7 @@ func serve(t *testing.T, members string, servers []*server) (connect func(capabi
 	t.Helper()
 	var entries []string
 	for _, s := range servers {
-		web := httptest.NewServer(s)
+		web := httptest.NewServer(mcptest.Answers(s.answer))
 		t.Cleanup(web.Close)
 		entries = append(entries, fmt.Sprintf(`%q:{"url":%q,"load":"eager"}`, s.name, web.URL))
 	}

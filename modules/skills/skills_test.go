@@ -5,9 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -38,13 +36,7 @@ func (s *server) skill(name string) string {
 		name, name, s.name, name, sha256.Sum256([]byte(file)))
 }
 
-func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body)
-	m, _ := wire.Parse(body)
-	if m.ID == nil {
-		w.WriteHeader(http.StatusAccepted)
-		return
-	}
+func (s *server) answer(m mcptest.Message) string {
 	uri, _ := wire.Text(wire.Get(m.Params, "uri"))
 	s.mu.Lock()
 	s.got = append(s.got, strings.TrimSpace(m.Method+" "+uri))
@@ -76,8 +68,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "resources/read":
 		result = fmt.Sprintf(`{"contents":[{"uri":%q,"mimeType":"text/markdown","text":%s}]}`, uri, wire.Quote(file))
 	}
-	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
+	return result
 }
 
 func (s *server) take() []string {
@@ -94,7 +85,7 @@ func run(t *testing.T, dir, load, capabilities string, servers []*server) (ask f
 	var entries []string
 	for _, s := range servers {
 		if s.url == "" {
-			web := httptest.NewServer(s)
+			web := httptest.NewServer(mcptest.Answers(s.answer))
 			t.Cleanup(web.Close)
 			s.url = web.URL
 		}
