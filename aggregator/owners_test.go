@@ -153,8 +153,8 @@ func TestLinksOfAUser(t *testing.T) {
 	}
 }
 
-// What results showed counts against the memory of the session's account, until the session ends. If there
-// is none, it is forgotten, and the result is as it would be. It is not parallel: large messages of all tests count.
+// What results showed counts against the memory of the session's account, until the session ends. Without
+// memory it is forgotten, and the result is unchanged. The test is not parallel: large messages of all tests count.
 func TestLinksAreCounted(t *testing.T) {
 	agg := withDocument(t, `{"mcp":{"a":{"command":"none"},"b":{"command":"none"}},"gateway":{"max_held_bytes":1048576}}`)
 	held := func() int64 { total, _ := agg.Status().Memory(); return total }

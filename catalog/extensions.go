@@ -9,8 +9,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// Upstream returns the tool that a server calls by a name, also one that only views of MCP Apps call;
-// nil if there is none that hosts may see.
+// Upstream returns the tool with the server's own name, including one that only views of MCP Apps may
+// call. It returns nil if hosts may see no such tool.
 func (v *View) Upstream(server, name string) *Tool {
 	p := v.part(server)
 	if p == nil {

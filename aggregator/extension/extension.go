@@ -44,7 +44,7 @@ type Hosts struct {
 // A Tool is an entry of tools/list.
 type Tool struct {
 	Definition json.RawMessage
-	Of         *catalog.Tool // the server's tool that it is, nil if it is none
+	Of         *catalog.Tool // the upstream's tool behind it; may be nil
 }
 
 // A Lister adds tools to the list of some hosts.
@@ -65,13 +65,13 @@ type Call struct {
 	Input        json.RawMessage // its arguments; nil for those of the host's call, which is passed on
 	Surface      string          // how it is called, for people
 	ByView       bool            // a view of the server calls, no model
-	Refusal      error           // why nothing is called, nil if it is
+	Refusal      error           // why the call is refused; nil if it is not
 }
 
 // An Answer is the answer of a server to a request of a host.
 type Answer struct {
 	Method, Server string
-	Tool           *catalog.Tool   // that was called, nil for none
+	Tool           *catalog.Tool   // that was called; may be nil
 	Surface        string          // of the call
 	Arguments      json.RawMessage // of the call, if a Keeper keeps them
 }

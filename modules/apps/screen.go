@@ -65,7 +65,7 @@ type shown struct {
 
 	begin sync.Once
 	conn  *upstream.Conn // of the companion; nil before begin, and if err is not nil
-	err   error          // why there is none
+	err   error          // of the connection
 
 	mu   sync.Mutex
 	html string // as read last, with its CSP; "" if it was served

@@ -8,7 +8,7 @@ import (
 // afterLimit is how long the command may take that ends what a tree started elsewhere.
 const afterLimit = 5 * time.Second
 
-// after is the command that ends what the tree started elsewhere. It has no words if there is none.
+// after is the command that ends what the tree started elsewhere. Without words there is nothing to run.
 type after struct {
 	file        string // its first line replaces {} in the words; "" replaces nothing
 	words       []string
