@@ -8,12 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
-	"reflect"
-	"regexp"
-	"runtime"
-	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -21,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dynmcp/dynmcp/internal/mcptest/drawing"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -30,24 +25,8 @@ import (
 // The two drawings of a call in doc.go have the frames of a real call.
 func TestFramesAreAsDrawn(t *testing.T) {
 	t.Parallel()
-	source, err := os.ReadFile("doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var drawn [][]string
-	frame := regexp.MustCompile(`^//\t( *└ )?([A-Za-z]+\.[A-Za-z]+) .* \[([a-z/_]+\.go)\]$`)
-	for line := range strings.Lines(string(source)) {
-		m := frame.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
-		if m == nil {
-			continue
-		}
-		if m[1] == "" {
-			drawn = append(drawn, nil)
-		}
-		drawn[len(drawn)-1] = append(drawn[len(drawn)-1], m[2]+" "+m[3])
-	}
 	there, back := framesOfCall(t)
-	if diff := cmp.Diff(drawn, [][]string{there, back}); diff != "" {
+	if diff := cmp.Diff(drawing.Of(t, "doc.go"), [][]string{there, back}); diff != "" {
 		t.Errorf("doc.go draws other frames (-) than there are (+):\n%s", diff)
 	}
 }
@@ -55,66 +34,104 @@ func TestFramesAreAsDrawn(t *testing.T) {
 // framesOfCall calls use_tool until one call was written to the upstream by the goroutine
 // that reads the host, and one answer to the host by the goroutine that reads the upstream.
 func framesOfCall(t *testing.T) (there, back []string) {
-	toHost, toUpstream := &tracedPipe{begin: "Conn.readLines "}, &tracedPipe{begin: "Stdio.read "}
-	hostReads, fromHost := toHost.open(t), &tracedPipe{}
-	weRead := fromHost.open(t)
+	r := startDrawn(t, schema.Single("up", nil), nil)
+	r.toHost.trace("Conn.readLines ")
+	r.toUpstream.trace("Stdio.read ")
+	for n := 1; n <= 100 && (there == nil || back == nil); n++ {
+		r.ask("tools/call", `{"name":"use_tool","arguments":{"tool_name":"echo","tool_input":{}}}`)
+		there, back = r.toUpstream.taken(), r.toHost.taken()
+	}
+	return there, back
+}
 
-	agg, err := New(schema.Single("up", nil), Options{Version: "1"})
-	if err != nil {
+// A drawnRun is a run with one server and one host, whose writes are traced.
+type drawnRun struct {
+	t          *testing.T
+	agg        *Aggregator
+	toHost     *tracedPipe
+	toUpstream *tracedPipe // the last connection's
+	fromHost   *tracedPipe
+	// fromUpstream is the last connection's.
+	fromUpstream *tracedPipe
+	answers      *bufio.Reader
+	asked        int
+}
+
+// startDrawn starts a run. opened, if not nil, is called when the server is started, on the goroutine that
+// starts it.
+func startDrawn(t *testing.T, cfg *schema.Config, opened func()) *drawnRun {
+	r := &drawnRun{t: t, toHost: &tracedPipe{}, toUpstream: &tracedPipe{}, fromHost: &tracedPipe{}}
+	r.answers = bufio.NewReader(r.toHost.open(t))
+	weRead := r.fromHost.open(t)
+	var err error
+	if r.agg, err = New(cfg, Options{Version: "1"}); err != nil {
 		t.Fatal(err)
 	}
-	agg.fleet.Open = func(server schema.Server, opts upstream.ConnOptions) (*upstream.Conn, error) {
+	r.agg.fleet.Open = func(server schema.Server, opts upstream.ConnOptions) (*upstream.Conn, error) {
+		if opened != nil {
+			opened()
+		}
 		opts.Cork = nil // what is sent is written at once
 		answers := &tracedPipe{}
 		stream := struct {
 			io.Reader
 			*tracedPipe
-		}{answers.open(t), toUpstream}
-		go answerCalls(toUpstream.open(t), answers)
+		}{answers.open(t), r.toUpstream}
+		r.fromUpstream = answers
+		go answerCalls(r.toUpstream.open(t), answers)
 		return upstream.OpenStream(server, stream, opts), nil
 	}
 	served := make(chan error, 1)
 	go func() {
-		served <- agg.serveLines(context.Background(), host.NewStdio(weRead, toHost, nil), Identity{Local: true, MayLogIn: true, Persistent: true})
+		served <- r.agg.serveLines(context.Background(), host.NewStdio(weRead, r.toHost, nil), Identity{Local: true, MayLogIn: true, Persistent: true})
 	}()
-
-	answers := bufio.NewReader(hostReads)
-	ask := func(id int, method, params string) {
-		fmt.Fprintf(fromHost, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", id, method, params)
-		for {
-			line, err := answers.ReadBytes('\n')
-			if err != nil {
-				t.Fatalf("%s: %v", method, err)
-			}
-			if m, _ := wire.Parse(line); m.Method == "" && string(m.ID) == fmt.Sprint(id) {
-				if m.Error != nil {
-					t.Fatalf("%s: %s", method, m.Error)
-				}
-				return
-			}
+	t.Cleanup(func() {
+		r.fromHost.Close()
+		if err := <-served; err != nil {
+			t.Error(err)
 		}
-	}
-	ask(0, "initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"host","version":"1"}}`)
-	for n := 1; n <= 100 && (there == nil || back == nil); n++ {
-		ask(n, "tools/call", `{"name":"use_tool","arguments":{"tool_name":"echo","tool_input":{}}}`)
-		there, back = toUpstream.taken(), toHost.taken()
-	}
-	fromHost.Close()
-	if err := <-served; err != nil {
-		t.Error(err)
-	}
-	agg.Close()
-	return there, back
+		r.agg.Close()
+	})
+	r.ask("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"host","version":"1"}}`)
+	fmt.Fprintln(r.fromHost, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return r
 }
 
-// answerCalls is an upstream with one tool.
+// ask sends a request of the host and waits for its result.
+func (r *drawnRun) ask(method, params string) {
+	r.asked++
+	fmt.Fprintf(r.fromHost, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", r.asked, method, params)
+	r.await(method, func(m wire.Message) bool { return m.Method == "" && string(m.ID) == fmt.Sprint(r.asked) })
+}
+
+// await reads messages to the host up to one.
+func (r *drawnRun) await(what string, is func(wire.Message) bool) {
+	for {
+		line, err := r.answers.ReadBytes('\n')
+		if err != nil {
+			r.t.Fatalf("%s: %v", what, err)
+		}
+		if m, _ := wire.Parse(line); is(m) {
+			if m.Error != nil {
+				r.t.Fatalf("%s: %s", what, m.Error)
+			}
+			return
+		}
+	}
+}
+
+// answerCalls is an upstream whose list of tools is another one each time.
 func answerCalls(calls io.Reader, answers io.WriteCloser) {
 	defer answers.Close()
+	lists := 0
 	for lines := bufio.NewScanner(calls); lines.Scan(); {
 		m, _ := wire.Parse(lines.Bytes())
+		if m.Method == "tools/list" {
+			lists++
+		}
 		result, ok := map[string]string{
 			"initialize": `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"up","version":"1"}}`,
-			"tools/list": `{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}`,
+			"tools/list": fmt.Sprintf(`{"tools":[{"name":"echo","inputSchema":{"type":"object"}},{"name":"tool%d","inputSchema":{"type":"object"}}]}`, lists),
 			"tools/call": `{"content":[]}`,
 			"ping":       `{}`,
 		}[m.Method]
@@ -132,9 +149,10 @@ func answerCalls(calls io.Reader, answers io.WriteCloser) {
 // [wire.Writer] that has a frame called begin, from that frame on.
 type tracedPipe struct {
 	*os.File
-	begin string
 
 	mu     sync.Mutex
+	traced bool
+	begin  string
 	frames []string
 }
 
@@ -150,6 +168,13 @@ func (p *tracedPipe) open(t *testing.T) *os.File {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// trace makes the pipe keep the stack of the next such write.
+func (p *tracedPipe) trace(begin string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.traced, p.begin, p.frames = true, begin, nil
 }
 
 func (p *tracedPipe) taken() []string {
@@ -173,43 +198,9 @@ type tracedConn struct {
 func (c tracedConn) Write(f func(fd uintptr) bool) error {
 	p := c.pipe
 	p.mu.Lock()
-	if p.begin != "" && p.frames == nil {
-		p.frames = framesFrom(p.begin)
+	if p.traced && p.frames == nil {
+		p.frames = drawing.Stack(p.begin, " wire/")
 	}
 	p.mu.Unlock()
 	return c.RawConn.Write(f)
-}
-
-// module begins the names of all functions that are ours.
-var module = strings.TrimSuffix(reflect.TypeFor[Aggregator]().PkgPath(), "aggregator")
-
-// framesFrom returns the caller's frames from the one that begins with begin to the
-// first in package wire, each with its file; nil if there is no such frame.
-func framesFrom(begin string) []string {
-	pcs := make([]uintptr, 100)
-	var all []string // of ours, outermost last
-	for frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)]); ; {
-		f, more := frames.Next()
-		if pkg, name, ok := strings.Cut(path.Base(f.Function), "."); ok && strings.HasPrefix(f.Function, module) {
-			dir, file := path.Split(f.File)
-			if pkg != "aggregator" {
-				file = path.Join(path.Base(dir), file)
-			}
-			name, _, _ = strings.Cut(strings.NewReplacer("(*", "", ")", "").Replace(name), ".func")
-			all = append(all, name+" "+file)
-		}
-		if !more {
-			break
-		}
-	}
-	slices.Reverse(all)
-	i := slices.IndexFunc(all, func(frame string) bool { return strings.HasPrefix(frame, begin) })
-	if i < 0 {
-		return nil
-	}
-	all = all[i:]
-	if end := slices.IndexFunc(all, func(frame string) bool { return strings.Contains(frame, " wire/") }); end >= 0 {
-		all = all[:end+1]
-	}
-	return all
 }

@@ -14,5 +14,20 @@
 // decides what the state of an upstream means to a host. Set.Close waits for all goroutines
 // of the package.
 //
+// A call of a tool of a lazy server waits in the queue of that server. These are the goroutine that waits, and the
+// one that starts the server for all that wait (aggregator/journeys_unix_test.go compares):
+//
+//	wait.listed                 until the server has listed its tools [aggregator/wait.go]
+//	└ wait.start                asks for the server                   [aggregator/wait.go]
+//	  └ Fleet.Acquire           with a place in the server's queue    [fleet/load.go]
+//	    └ Upstream.Acquire      counts the user                       [lazy/upstream.go]
+//	      └ Upstream.acquire    joins the start in progress           [lazy/upstream.go]
+//
+//	Upstream.load               one start at a time                   [lazy/upstream.go]
+//	└ Upstream.tryLoad          within the retry budget               [lazy/upstream.go]
+//	  └ Fleet.load              again if the era or the place differs [fleet/load.go]
+//	    └ Fleet.loadOnce        connects, shakes hands, lists         [fleet/load.go]
+//	      └ Placer.Connect      here, or on the replica that has it   [remote/place.go]
+//
 // Read state.go, upstream.go and retry.go, then set.go and dedicated.go.
 package lazy

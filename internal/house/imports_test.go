@@ -132,6 +132,7 @@ var mayImport = map[string][]string{
 	"internal/mcptest":                     {"internal/mcptest/authserver"},
 	"internal/mcptest/authserver":          {},
 	"internal/mcptest/fakeauth":            {"internal/mcptest/authserver"},
+	"internal/mcptest/drawing":             {},
 	"internal/mcptest/fakemcp":             {},
 	"internal/mcptest/natstest":            {"internal/mcptest"},
 	"packaging/keys":                       {"schema", "schema/hostfile"},

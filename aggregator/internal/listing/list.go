@@ -1,6 +1,28 @@
 // Package listing fetches the lists of upstreams and keeps the catalogue current: when a server is
 // loaded, when it announces a change, and between runs. It knows no session; [Env] notifies
 // the aggregator of each change.
+//
+// The connection's reader passes a notification of the server to [Cache.Invalidate]. One goroutine fetches
+// the list and publishes it in the catalogue, and another tells the hosts (aggregator/journeys_unix_test.go
+// compares):
+//
+//	Cache.fetchAll                  until no list is stale           [listing/cache.go]
+//	└ Cache.fetchStale              all pages, within a time limit   [listing/cache.go]
+//	  └ List.fetch                  one list                         [listing/list.go]
+//	    └ Conn.List                 one page after the other         [upstream/list.go]
+//	      └ Conn.Call               waits for the answer             [upstream/start.go]
+//	        └ Conn.Start            gives it an id                   [upstream/start.go]
+//	          └ lineLink.sendRequest  to a server over stdio         [upstream/lines.go]
+//	            └ Writer.SendRequest  writes it to the upstream      [wire/writer.go]
+//
+//	Aggregator.announce             to each session                  [aggregator/sessions.go]
+//	└ Recipient.Announce            lists that it read otherwise      [notify/snapshot.go]
+//	  └ Recipient.Notify            if the host listens              [notify/recipient.go]
+//	    └ Session.Notify            as a message                     [host/outgoing.go]
+//	      └ Session.notify          may be dropped for a slow host   [host/outgoing.go]
+//	        └ Session.write         in order, after initialize       [host/outgoing.go]
+//	          └ Stdio.Write         to a host over stdio             [host/stdio.go]
+//	            └ Writer.SendWithin writes it to the host            [wire/writer.go]
 package listing
 
 import (

@@ -1,5 +1,13 @@
 // Package run serves hosts from a config until a signal, and reloads the config when its files
-// change.
+// change. This is a reload, on a goroutine of its own (reload_test.go compares):
+//
+//	reloader.run            after an event, a signal or a wish for a profile [run/reload.go]
+//	└ reloader.reload       reads the files, if one has changed              [run/reload.go]
+//	  └ reloader.apply      has the aggregator serve the new config          [run/reload.go]
+//	    └ Parts.Follow      then the modules, each by itself                 [selfhost/parts.go]
+//
+// Before the modules, Aggregator.Apply makes a state of the new config, swaps it for the old one, and starts
+// the eager servers that came. An error there changes nothing, and the old config stays.
 package run
 
 import (
