@@ -1,16 +1,27 @@
 // Package nearest finds the probable meaning of a misspelt word.
 package nearest
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Word returns the candidate most like s, or "". One letter in three may differ, or the beginning
 // may be missing, as in http for streamable-http.
 func Word(s string, candidates []string) string {
+	if slices.Contains(candidates, s) {
+		return s // most words are spelt well
+	}
 	s = fold(s)
+	word := []rune(s)
 	best, least := "", max(1, len(s)/3)+1
 	for _, candidate := range candidates {
-		d := Distance([]rune(s), []rune(fold(candidate)))
-		if len(s) > 2 && strings.HasSuffix(fold(candidate), s) {
+		folded := fold(candidate)
+		d := least
+		if other := []rune(folded); max(len(word)-len(other), len(other)-len(word)) < least { // each is an edit
+			d = Distance(word, other)
+		}
+		if len(s) > 2 && strings.HasSuffix(folded, s) {
 			d = min(d, least-1)
 		}
 		if d < least {
@@ -39,7 +50,12 @@ func OneOf(values []string) string {
 
 // fold removes differences in case and separators.
 func fold(s string) string {
-	return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(s))
+	return strings.Map(func(r rune) rune {
+		if r == '-' || r == '_' {
+			return -1
+		}
+		return r
+	}, strings.ToLower(s))
 }
 
 // Distance returns the least number of runes to insert, remove, replace or swap with their
