@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
@@ -58,14 +59,50 @@ func Find(command, dir string, env []string) (string, error) {
 		}
 	}
 	if path == os.Getenv("PATH") {
-		return exec.LookPath(command)
+		return found.lookPath(command, path)
 	}
 	for _, folder := range filepath.SplitList(path) {
-		if found, err := exec.LookPath(filepath.Join(folder, command)); err == nil {
-			return found, nil
+		if file, err := exec.LookPath(filepath.Join(folder, command)); err == nil {
+			return file, nil
 		}
 	}
 	return "", &exec.Error{Name: command, Err: exec.ErrNotFound}
+}
+
+// foundFor is how long a program that was found is not looked for again. At a start most servers of a
+// config have the same few programs, and PATH has many directories.
+const foundFor = time.Second
+
+// found are the programs that were found in PATH.
+var found programs
+
+type programs struct {
+	mu    sync.Mutex
+	path  string
+	until time.Time
+	files map[string]string // by command
+}
+
+// lookPath is exec.LookPath with this PATH, that of the environment. It does not remember what is missing.
+func (p *programs) lookPath(command, path string) (string, error) {
+	p.mu.Lock()
+	if p.path != path || time.Now().After(p.until) {
+		p.path, p.until, p.files = path, time.Now().Add(foundFor), map[string]string{}
+	}
+	file, ok := p.files[command]
+	p.mu.Unlock()
+	if ok {
+		return file, nil
+	}
+	file, err := exec.LookPath(command)
+	if err == nil {
+		p.mu.Lock()
+		if p.path == path {
+			p.files[command] = file
+		}
+		p.mu.Unlock()
+	}
+	return file, err
 }
 
 // AtHome returns a stdio server with a ~ that begins its command or its directory replaced by
