@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -40,7 +42,7 @@ func (a *adding) Flags() (goWith, remedy string) {
 func (a *adding) Help() (long, example string) {
 	return `--openapi makes a server of an HTTP API: the operations of its OpenAPI document are the tools.
 add reads the document and shows how many operations it has, by tag, and what they cost.
---tags takes those of some tags only. See docs/openapi.md.`,
+--tags takes those of some tags only; on a terminal, add asks for them. See docs/openapi.md.`,
 		`  dynmcp add pets --openapi https://api.example.com/openapi.json --tags pets \
     --header 'Authorization: Bearer ${TOKEN}'`
 }
@@ -78,7 +80,13 @@ func (a *adding) Entry(cmd *cobra.Command, name string, given module.Given) (s s
 			return s, nil, hint.With(fmt.Errorf("no operation has the tag %q", tag), "without --tags, add shows the tags")
 		}
 	}
-	a.show(cmd, found, tags)
+	asked := len(a.tags) == 0 && len(tags) > 1 && cli.Terminal(cmd) != nil && cli.Stderr(cmd).Interactive
+	a.show(cmd, found, tags, asked)
+	if asked {
+		if a.tags, err = ask(cmd, tags); err != nil {
+			return s, nil, err
+		}
+	}
 	if len(a.tags) > 0 {
 		s.ToolFilter = a.filter(found.all)
 	}
@@ -175,13 +183,16 @@ func (a *adding) has(op *operation) bool {
 	return len(a.tags) == 0 || slices.ContainsFunc(a.tags, func(t string) bool { return strings.EqualFold(t, tag) })
 }
 
-// show shows what the document has.
-func (a *adding) show(cmd *cobra.Command, found *api, tags []tagCost) {
+// show shows what the document has, with or without numbers.
+func (a *adding) show(cmd *cobra.Command, found *api, tags []tagCost, numbered bool) {
 	out := cli.Stdout(cmd)
 	out.Printf("%s %s: %s\n", cmp.Or(found.title, "The document"), found.version, display.Plural(len(found.all), "operation"))
 	taken, cost := 0, 0
-	for _, t := range tags {
+	for i, t := range tags {
 		mark := " "
+		if numbered {
+			mark = fmt.Sprintf("%3d", i+1)
+		}
 		if len(a.tags) > 0 && slices.ContainsFunc(a.tags, func(tag string) bool { return strings.EqualFold(tag, t.tag) }) {
 			mark = "*"
 		}
@@ -191,6 +202,40 @@ func (a *adding) show(cmd *cobra.Command, found *api, tags []tagCost) {
 		out.Printf("%s %-30s %16s %8d tokens\n", mark, t.tag, display.Plural(t.operations, "operation"), t.tokens)
 	}
 	out.Printf("%d tools, %d tokens if a host lists them all; behind dynmcp a model reads those it asks for\n", taken, cost)
+}
+
+// ask asks on a terminal which tags to take. An empty line takes all.
+func ask(cmd *cobra.Command, tags []tagCost) ([]string, error) {
+	for lines, out := bufio.NewReader(cmd.InOrStdin()), cli.Stderr(cmd); ; {
+		out.Printf("Which tags? Names or numbers with commas [all] ")
+		answer, err := lines.ReadString('\n')
+		if err != nil && answer == "" {
+			return nil, errors.New("nothing was added")
+		}
+		chosen, unknown := chosenTags(answer, tags)
+		if unknown == "" {
+			return chosen, nil
+		}
+		out.Say("no operation has the tag %q", unknown)
+	}
+}
+
+// chosenTags returns the tags that an answer names; unknown is what names none of them.
+func chosenTags(answer string, tags []tagCost) (chosen []string, unknown string) {
+	for word := range strings.SplitSeq(answer, ",") {
+		word = strings.TrimSpace(word)
+		i := slices.IndexFunc(tags, func(t tagCost) bool { return strings.EqualFold(t.tag, word) })
+		if n, err := strconv.Atoi(word); i < 0 && err == nil && 1 <= n && n <= len(tags) {
+			i = n - 1
+		}
+		switch {
+		case i >= 0:
+			chosen = append(chosen, tags[i].tag)
+		case word != "" && !strings.EqualFold(word, "all"):
+			return nil, word
+		}
+	}
+	return chosen, ""
 }
 
 // filter returns the tool_filter of the tags: the names of their operations.
