@@ -204,11 +204,12 @@ func prism(t *testing.T, path string) string {
 	}
 }
 
-// sample returns a value that a schema allows: an example, a default, or the least.
-func sample(s, defs object, depth int) any {
+// sample returns a value that a schema allows: an example, a default, or the least. Whole has what is
+// not required, too.
+func sample(s, defs object, depth int, whole bool) any {
 	if name, ok := strings.CutPrefix(textOf(s["$ref"]), "#/$defs/"); ok && depth < 12 {
 		target, _ := defs[name].(object)
-		return sample(target, defs, depth+1)
+		return sample(target, defs, depth+1, whole)
 	}
 	for _, key := range []string{"examples", "enum"} {
 		if list, _ := s[key].([]any); len(list) > 0 {
@@ -224,7 +225,7 @@ func sample(s, defs object, depth int) any {
 	for _, key := range []string{"oneOf", "anyOf", "allOf"} {
 		list, _ := s[key].([]any)
 		for _, one := range list {
-			v := sample(one.(object), defs, depth+1)
+			v := sample(one.(object), defs, depth+1, whole)
 			if o, ok := v.(object); ok && key == "allOf" {
 				for name, inner := range o {
 					merged[name] = inner
@@ -250,16 +251,20 @@ func sample(s, defs object, depth int) any {
 	switch {
 	case kind == "object" || kind == "" && (s["properties"] != nil || len(merged) > 0):
 		properties, _ := s["properties"].(object)
-		for _, name := range texts(s["required"]) {
+		names := texts(s["required"])
+		if whole && depth < 3 {
+			names = slices.Sorted(maps.Keys(properties))
+		}
+		for _, name := range names {
 			property, _ := properties[name].(object)
-			merged[name] = sample(property, defs, depth+1)
+			merged[name] = sample(property, defs, depth+1, whole)
 		}
 		return merged
 	case kind == "array":
 		items, _ := s["items"].(object)
 		list := []any{}
 		for range max(1, int(number("minItems", 1))) {
-			list = append(list, sample(items, defs, depth+1))
+			list = append(list, sample(items, defs, depth+1, whole))
 		}
 		return list
 	case kind == "integer", kind == "number":
@@ -292,8 +297,8 @@ func sample(s, defs object, depth int) any {
 // A mock of a published document accepts what calls send, and its answers arrive unchanged.
 func TestCallsOfPublishedDocuments(t *testing.T) {
 	const most = 200
-	nodeModules(t)                                                                          // before the tests below have homes of their own
-	least := map[string]int{"galaxy": 100, "petstore": 100, "petstore2": 60, "trains": 100} // percent that the mock accepts; petstore2 names no type of bodies, and the mock takes none
+	nodeModules(t)                                                                         // before the tests below have homes of their own
+	least := map[string]int{"galaxy": 100, "petstore": 100, "petstore2": 60, "trains": 90} // percent that the mock accepts; petstore2 names no type of bodies, and the mock takes none; an example of trains is no UUID
 	for _, doc := range published {
 		if doc.name == "readme" || doc.name == "styles" {
 			continue
@@ -310,28 +315,30 @@ func TestCallsOfPublishedDocuments(t *testing.T) {
 			names := slices.Sorted(maps.Keys(tools))
 			step := max(1, len(names)/most)
 			good, all := 0, 0
-			for i := 0; i < len(names) && all < most; i += step {
+			for i := 0; all < most; i += step {
+				whole := i/len(names)%2 == 1 // the second round has the optional arguments
+				name := names[i%len(names)]
 				var one struct{ InputSchema object }
-				if err := json.Unmarshal(tools[names[i]], &one); err != nil {
+				if err := json.Unmarshal(tools[name], &one); err != nil {
 					t.Fatal(err)
 				}
 				defs, _ := one.InputSchema["$defs"].(object)
-				arguments, err := json.Marshal(sample(one.InputSchema, defs, 0))
+				arguments, err := json.Marshal(sample(one.InputSchema, defs, 0, whole))
 				if err != nil {
 					t.Fatal(err)
 				}
 				all++
-				result, err := call(t, c, names[i], string(arguments))
+				result, err := call(t, c, name, string(arguments))
 				said, violations := through.last()
 				if err != nil || violations != "" {
-					t.Logf("%s %.300s: %s%.300s (%v)", names[i], arguments, violations, result, err)
+					t.Logf("%s %.300s: %s%.300s (%v)", name, arguments, violations, result, err)
 				} else {
 					good++ // an answer may be an error that the document has, where it has no other
 				}
 				if err == nil && wire.Get(result, "isError") == nil && strings.HasPrefix(said, "{") {
 					var got, want any
 					if json.Unmarshal(wire.Get(result, "structuredContent"), &got) != nil || json.Unmarshal([]byte(said), &want) != nil || fmt.Sprint(got) != fmt.Sprint(want) {
-						t.Errorf("%s: %.300s, want %.300s", names[i], result, said)
+						t.Errorf("%s: %.300s, want %.300s", name, result, said)
 					}
 				}
 			}
