@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/dynmcp/dynmcp/internal/mcptest/drawing"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
@@ -26,9 +24,7 @@ import (
 func TestFramesAreAsDrawn(t *testing.T) {
 	t.Parallel()
 	there, back := framesOfCall(t)
-	if diff := cmp.Diff(drawing.Of(t, "doc.go"), [][]string{there, back}); diff != "" {
-		t.Errorf("doc.go draws other frames (-) than there are (+):\n%s", diff)
-	}
+	drawing.Compare(t, "doc.go", there, back)
 }
 
 // framesOfCall calls use_tool until one call was written to the upstream by the goroutine
@@ -46,15 +42,14 @@ func framesOfCall(t *testing.T) (there, back []string) {
 
 // A drawnRun is a run with one server and one host, whose writes are traced.
 type drawnRun struct {
-	t          *testing.T
-	agg        *Aggregator
-	toHost     *tracedPipe
-	toUpstream *tracedPipe // the last connection's
-	fromHost   *tracedPipe
-	// fromUpstream is the last connection's.
-	fromUpstream *tracedPipe
-	answers      *bufio.Reader
-	asked        int
+	t        *testing.T
+	agg      *Aggregator
+	toHost   *tracedPipe
+	fromHost *tracedPipe
+	// Of the last connection.
+	toUpstream, fromUpstream *tracedPipe
+	answers                  *bufio.Reader
+	asked                    int
 }
 
 // startDrawn starts a run. opened, if not nil, is called when the server is started, on the goroutine that
@@ -151,8 +146,7 @@ type tracedPipe struct {
 	*os.File
 
 	mu     sync.Mutex
-	traced bool
-	begin  string
+	begin  string // "" for no stack
 	frames []string
 }
 
@@ -174,7 +168,7 @@ func (p *tracedPipe) open(t *testing.T) *os.File {
 func (p *tracedPipe) trace(begin string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.traced, p.begin, p.frames = true, begin, nil
+	p.begin, p.frames = begin, nil
 }
 
 func (p *tracedPipe) taken() []string {
@@ -198,7 +192,7 @@ type tracedConn struct {
 func (c tracedConn) Write(f func(fd uintptr) bool) error {
 	p := c.pipe
 	p.mu.Lock()
-	if p.traced && p.frames == nil {
+	if p.begin != "" && p.frames == nil {
 		p.frames = drawing.Stack(p.begin, " wire/")
 	}
 	p.mu.Unlock()

@@ -3,7 +3,7 @@
 package aggregator
 
 import (
-	stdcmp "cmp"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/dynmcp/dynmcp/internal/mcptest/drawing"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports/gateway"
@@ -22,14 +20,6 @@ import (
 )
 
 const oneLazy = `{"mcpServers": {"up": {"command": "none", "description": "echoes"}}}`
-
-// compare compares the drawings in a package comment with stacks.
-func compare(t *testing.T, file string, stacks ...[]string) {
-	t.Helper()
-	if diff := cmp.Diff(drawing.Of(t, file), stacks); diff != "" {
-		t.Errorf("%s draws other frames (-) than there are (+):\n%s", file, diff)
-	}
-}
 
 const callOfEcho = `{"name":"use_tool","arguments":{"tool_name":"up/echo","tool_input":{}}}`
 
@@ -44,7 +34,7 @@ func TestLoadIsAsDrawn(t *testing.T) {
 		starts = drawing.Stack("Upstream.load ", "Placer.Connect ")
 	})
 	r.ask("tools/call", callOfEcho)
-	compare(t, "../lazy/doc.go", waits, starts)
+	drawing.Compare(t, "../lazy/doc.go", waits, starts)
 }
 
 // After a notification one goroutine fetches the list, and another tells the hosts.
@@ -58,7 +48,7 @@ func TestListChangeIsAsDrawn(t *testing.T) {
 	r.await("a changed list", func(m wire.Message) bool {
 		return m.Method == "notifications/tools/list_changed" && r.toHost.taken() != nil
 	})
-	compare(t, "internal/listing/list.go", r.toUpstream.taken(), r.toHost.taken())
+	drawing.Compare(t, "internal/listing/list.go", r.toUpstream.taken(), r.toHost.taken())
 }
 
 // A request over HTTP becomes one of a session on the goroutine of its POST.
@@ -90,12 +80,12 @@ func TestHTTPCallIsAsDrawn(t *testing.T) {
 		if text, err := io.ReadAll(a.Body); err != nil || a.StatusCode > 299 {
 			t.Fatalf("%s %s: %s %s %v", method, body, a.Status, text, err)
 		}
-		session = stdcmp.Or(session, a.Header.Get("Mcp-Session-Id"))
+		session = cmp.Or(session, a.Header.Get("Mcp-Session-Id"))
 	}
 	ask("POST", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"host","version":"1"}}}`)
 	defer ask("DELETE", "")
 	ask("POST", `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	r.toUpstream.trace("Gateway.ServeHTTP ")
 	ask("POST", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":`+callOfEcho+`}`)
-	compare(t, "../transports/gateway/doc.go", r.toUpstream.taken())
+	drawing.Compare(t, "../transports/gateway/doc.go", r.toUpstream.taken())
 }

@@ -16,7 +16,7 @@
 //	            └ Writer.SendRequest  writes it to the upstream      [wire/writer.go]
 //
 //	Aggregator.announce             to each session                  [aggregator/sessions.go]
-//	└ Recipient.Announce            lists that it read otherwise      [notify/snapshot.go]
+//	└ Recipient.Announce            lists that it read otherwise     [notify/snapshot.go]
 //	  └ Recipient.Notify            if the host listens              [notify/recipient.go]
 //	    └ Session.Notify            as a message                     [host/outgoing.go]
 //	      └ Session.notify          may be dropped for a slow host   [host/outgoing.go]

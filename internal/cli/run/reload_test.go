@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
@@ -43,9 +41,7 @@ func TestReloadIsAsDrawn(t *testing.T) {
 		write(`{"mcpServers": {"lazy": {"command": "none", "description": "is not started"}}}`)
 		select {
 		case frames := <-part.frames:
-			if diff := cmp.Diff(drawing.Of(t, "run.go"), [][]string{frames}); diff != "" {
-				t.Errorf("run.go draws other frames (-) than there are (+):\n%s", diff)
-			}
+			drawing.Compare(t, "run.go", frames)
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()

@@ -12,12 +12,22 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 var line = regexp.MustCompile(`^//\t( *└ )?([A-Za-z]+(?:\.[A-Za-z]+)?) .* \[([a-z/_]+\.go)\]$`)
 
-// Of returns the stacks that the comments of a file draw, each frame as "Type.method folder/file.go".
-func Of(t *testing.T, file string) (stacks [][]string) {
+// Compare fails the test if the comments of a file draw other stacks than these.
+func Compare(t *testing.T, file string, stacks ...[]string) {
+	t.Helper()
+	if diff := cmp.Diff(drawn(t, file), stacks); diff != "" {
+		t.Errorf("%s draws other frames (-) than there are (+):\n%s", file, diff)
+	}
+}
+
+// drawn returns the stacks that the comments of a file draw, each frame as "Type.method folder/file.go".
+func drawn(t *testing.T, file string) (stacks [][]string) {
 	t.Helper()
 	source, err := os.ReadFile(file)
 	if err != nil {
