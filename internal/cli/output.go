@@ -58,14 +58,16 @@ func Lines(ctx context.Context, in io.Reader) <-chan string {
 	return lines
 }
 
+// Asks reports whether a person can be asked: both stdin and stderr are a terminal.
+func Asks(cmd *cobra.Command) bool { return Terminal(cmd) != nil && Stderr(cmd).Interactive }
+
 // Confirmed asks a question on a terminal. Without a terminal the answer is no.
 func Confirmed(cmd *cobra.Command, question string) bool {
-	in := Terminal(cmd)
-	if in == nil || !Stderr(cmd).Interactive {
+	if !Asks(cmd) {
 		return false
 	}
 	Stderr(cmd).Printf("%s [y/N] ", question)
-	answer, _ := bufio.NewReader(in).ReadString('\n')
+	answer, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return answer == "y" || answer == "yes"
 }

@@ -80,7 +80,7 @@ func (a *adding) Entry(cmd *cobra.Command, name string, given module.Given) (s s
 			return s, nil, hint.With(fmt.Errorf("no operation has the tag %q", tag), "without --tags, add shows the tags")
 		}
 	}
-	asked := len(a.tags) == 0 && len(tags) > 1 && cli.Terminal(cmd) != nil && cli.Stderr(cmd).Interactive
+	asked := len(a.tags) == 0 && len(tags) > 1 && cli.Asks(cmd)
 	a.show(cmd, found, tags, asked)
 	if asked {
 		if a.tags, err = ask(cmd, tags); err != nil {

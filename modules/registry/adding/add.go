@@ -100,7 +100,7 @@ func (a *Adding) Entry(cmd *cobra.Command, which string, given module.Given) (s 
 		return s, nil, err
 	}
 	w := wizard{cmd: cmd, out: cli.Stdout(cmd), errOut: cli.Stderr(cmd)}
-	w.ask = !a.Yes && cli.Terminal(cmd) != nil && w.errOut.Interactive
+	w.ask = !a.Yes && cli.Asks(cmd)
 	if found.Status == api.Deprecated {
 		w.errOut.Say("%s is deprecated%s", found.Name, strings.TrimSuffix(": "+found.Message, ": "))
 	}
