@@ -23,12 +23,13 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/permit"
 	"github.com/dynmcp/dynmcp/aggregator/internal/pinning"
 	"github.com/dynmcp/dynmcp/aggregator/internal/remote"
-	"github.com/dynmcp/dynmcp/aggregator/internal/results"
 	"github.com/dynmcp/dynmcp/aggregator/internal/scope"
 	"github.com/dynmcp/dynmcp/aggregator/internal/scripts"
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 	"github.com/dynmcp/dynmcp/aggregator/internal/taskowner"
 	"github.com/dynmcp/dynmcp/aggregator/internal/work"
+	"github.com/dynmcp/dynmcp/aggregator/results"
+	"github.com/dynmcp/dynmcp/aggregator/surface"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/internal/membudget"
@@ -87,6 +88,8 @@ type Options struct {
 	Memory *membudget.Budget
 	// Tap shows the messages of hosts and upstreams; may be nil.
 	Tap *event.Tap
+	// Surfaces are those of modules, which a config's expose may name beside discover and direct.
+	Surfaces []surface.Kind
 	// Extensions are what modules add for extensions of MCP.
 	Extensions extension.Set
 	// Observe receives the events of the run.

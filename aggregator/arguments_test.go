@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
+	"github.com/dynmcp/dynmcp/aggregator/surface"
 )
 
 func TestTextsAreAStringOrAList(t *testing.T) {

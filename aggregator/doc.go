@@ -35,7 +35,8 @@
 // Before that, request.toolCall reads which tool of ours is called, among those of the surfaces
 // (internal/exposed). That tool answers by itself, or names the upstream's tool to call
 // (toolCall). A call in the arguments of another one is a toolCall too (inner.go). A surface is
-// a package below internal/surface, and knows a session only through surfacesession.go.
+// a package of its own, discover and direct in internal, all others in modules. It knows a session
+// only through surfacesession.go.
 //
 // Both ways run on the goroutine that reads, which does not block. A call waits on its own
 // goroutine, in the queue of its server (internal/forward, admission.go), for the start of the

@@ -63,7 +63,7 @@ func withConfig(t *testing.T, members string) *Aggregator {
 
 func withDocument(t *testing.T, document string) *Aggregator {
 	t.Helper()
-	agg, err := New(configOf(t, document), Options{})
+	agg, err := New(configOf(t, document), Options{Surfaces: added})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,16 +8,16 @@ import (
 	"sync/atomic"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
+	"github.com/dynmcp/dynmcp/aggregator/internal/discover"
 	"github.com/dynmcp/dynmcp/aggregator/internal/exposed"
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
 	"github.com/dynmcp/dynmcp/aggregator/internal/observe"
 	"github.com/dynmcp/dynmcp/aggregator/internal/pinning"
-	"github.com/dynmcp/dynmcp/aggregator/internal/results"
-	"github.com/dynmcp/dynmcp/aggregator/internal/surface/discover"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface/tree"
 	"github.com/dynmcp/dynmcp/aggregator/internal/work"
+	"github.com/dynmcp/dynmcp/aggregator/results"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/catalog/store"
 	"github.com/dynmcp/dynmcp/internal/policy"
@@ -61,7 +61,7 @@ func (sv *served) newState(cfg *schema.Config) (*state, error) {
 	if st.policy, err = policy.New(cfg.Policy); err != nil {
 		return nil, err
 	}
-	if st.exposed, err = exposed.New(cfg); err != nil {
+	if st.exposed, err = exposed.New(cfg, sv.opts.Surfaces); err != nil {
 		return nil, err
 	}
 	if sv.opts.Listings != nil {

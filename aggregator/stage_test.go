@@ -18,12 +18,14 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/dynmcp/dynmcp/aggregator/surface"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/pins"
 	"github.com/dynmcp/dynmcp/internal/records"
 	"github.com/dynmcp/dynmcp/internal/records/memkv"
 	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/internal/wire"
+	proxy "github.com/dynmcp/dynmcp/modules/proxy/tools"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/upstream"
@@ -163,10 +165,22 @@ func (a *actor) server() string {
 	return "up"
 }
 
+// added are the surfaces of modules.
+var added = []surface.Kind{proxy.Surface}
+
+// addedNames has the names of added, for a config.
+func addedNames() []schema.Section {
+	var names schema.Section
+	for _, kind := range added {
+		names.Surfaces = append(names.Surfaces, kind.Name)
+	}
+	return []schema.Section{names}
+}
+
 // configOf loads a config from its text.
 func configOf(t testing.TB, document string) *schema.Config {
 	t.Helper()
-	cfg, err := schema.ReadFiles(t.Context(), []string{mcptest.Config(t, document)}, schema.LoadOptions{}).Load()
+	cfg, err := schema.ReadFiles(t.Context(), []string{mcptest.Config(t, document)}, schema.LoadOptions{Sections: addedNames()}).Load()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,6 +289,7 @@ func (st *stage) start(apart bool, cfg *schema.Config) {
 func (st *stage) aggregator(cfg *schema.Config, opts Options) *Aggregator {
 	changed := make(chan struct{})
 	st.locked, opts.LockChanged = append(st.locked, changed), changed
+	opts.Surfaces = added
 	agg, err := New(cfg, opts)
 	if err != nil {
 		st.t.Fatal(err)

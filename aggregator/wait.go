@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
-	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
+	"github.com/dynmcp/dynmcp/aggregator/surface"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"

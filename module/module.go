@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dynmcp/dynmcp/aggregator/surface"
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/schema"
@@ -26,6 +27,8 @@ type Module struct {
 	Name string
 	// Keys are its keys of the config.
 	Keys []schema.Section
+	// Surfaces are those that a config's expose may name with it.
+	Surfaces []surface.Kind
 	// Verbs are its commands.
 	Verbs []cli.Verb
 	// Adapter makes servers of what does not speak MCP; nil for none.
@@ -129,6 +132,12 @@ func Of(ctx context.Context) []Module {
 	return all
 }
 
+// Shown returns a context of a program whose modules have surfaces and nothing else: for requests of dynmcp's
+// own, of which no module is told.
+func Shown(ctx context.Context) context.Context {
+	return With(ctx, []Module{{Surfaces: SurfacesOf(ctx)}})
+}
+
 // AdapterOf returns the adapter of the modules of ctx, nil without one.
 func AdapterOf(ctx context.Context) upstream.Adapter {
 	for _, m := range Of(ctx) {
@@ -139,10 +148,26 @@ func AdapterOf(ctx context.Context) upstream.Adapter {
 	return nil
 }
 
-// SectionsOf returns the keys of the modules of the program that a context belongs to.
-func SectionsOf(ctx context.Context) (keys []schema.Section) {
+// SectionsOf returns what the modules of the program that a context belongs to add to configs: keys,
+// and names of surfaces.
+func SectionsOf(ctx context.Context) (sections []schema.Section) {
 	for _, m := range Of(ctx) {
-		keys = append(keys, m.Keys...)
+		sections = append(sections, m.Keys...)
+		if len(m.Surfaces) > 0 {
+			names := schema.Section{Module: m.Name}
+			for _, kind := range m.Surfaces {
+				names.Surfaces = append(names.Surfaces, kind.Name)
+			}
+			sections = append(sections, names)
+		}
 	}
-	return keys
+	return sections
+}
+
+// SurfacesOf returns the surfaces of the modules of the program that a context belongs to.
+func SurfacesOf(ctx context.Context) (kinds []surface.Kind) {
+	for _, m := range Of(ctx) {
+		kinds = append(kinds, m.Surfaces...)
+	}
+	return kinds
 }

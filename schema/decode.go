@@ -293,7 +293,7 @@ func (r *reading) unknownKeys(path string, n *syntax.Node, fields []field, modul
 		if !hasKey(fields, m.Key) {
 			if name := modules[m.Key]; name != "" {
 				typo = true // it may say how to reach a server
-				r.fail(m.At, syntax.Below(path, m.Name()), "this key needs the module "+name+", which this build does not have", "use a build with it, or remove the key")
+				r.fail(m.At, syntax.Below(path, m.Name()), lacksModule("key", name), "use a build with it, or remove the key")
 				continue
 			}
 			known := keysOf(fields)
@@ -302,6 +302,11 @@ func (r *reading) unknownKeys(path string, n *syntax.Node, fields []field, modul
 		}
 	}
 	return typo
+}
+
+// lacksModule says that what a config names needs a module.
+func lacksModule(what, module string) string {
+	return "this " + what + " needs the module " + module + ", which this build does not have"
 }
 
 // duplicates records duplicate keys anywhere below n. The parsers accept them,

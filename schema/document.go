@@ -123,9 +123,12 @@ func (r *reading) checkExpose(root *syntax.Node, doc *Document) {
 	checkSurfaces(r, "expose", n, doc.Expose)
 }
 
-// checkSurfaces checks a list of surfaces, at a node, for conflicts.
+// checkSurfaces checks a list of surfaces, at a node, for conflicts, and that the program has them.
 func checkSurfaces(r *reading, path string, n *syntax.Node, expose []string) {
 	for i, surface := range expose {
+		if what := LacksSurface(r.known, surface); what != "" && n != nil {
+			r.fail(n.Items[i].At, syntax.Item(path, i), what, "use a build with it, or name another surface")
+		}
 		if first := slices.Index(expose, surface); first < i && surface != "" {
 			r.fail(n.Items[i].At, syntax.Item(path, i), fmt.Sprintf("%q is listed twice", surface), "remove one of them")
 		}

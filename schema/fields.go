@@ -34,9 +34,12 @@ type field struct {
 }
 
 // fieldsOf reads the keys of a struct type from its tags, in the order of
-// the fields.
+// the fields. Nil has none.
 func fieldsOf(t reflect.Type) []field {
 	var fields []field
+	if t == nil {
+		return nil
+	}
 	for i := range t.NumField() {
 		tag := t.Field(i).Tag
 		key := tag.Get("json")

@@ -2,8 +2,9 @@
 
 package schema
 
-// The modules of keys of the document, and of keys of an entry.
+// The modules of keys of the document, of keys of an entry, and of surfaces.
 var (
 	documentModules = map[string]string{"activity": "activity", "apps": "apps", "webhooks": "webhook"}
 	serverModules   = map[string]string{"registry": "registry"}
+	surfaceModules  = map[string]string{"proxy": "proxy"}
 )

@@ -12,6 +12,8 @@ import (
 type Section struct {
 	// Module is the name of the module.
 	Module string
+	// Surfaces are the names in expose of the surfaces that the module has. A section of these has no Type.
+	Surfaces []string
 	// Type is a struct with the tags that Document describes, whose fields are the keys. With the
 	// tag variables, strings below a key may refer to variables. The pointer to it may be a Checker.
 	Type reflect.Type
@@ -29,7 +31,7 @@ func SectionOf[T any](module string) Section {
 
 // ServerSectionOf returns the section of a module whose keys of an entry are the fields of T.
 func ServerSectionOf[T any](module, transport string) Section {
-	return Section{module, reflect.TypeFor[T](), true, transport}
+	return Section{Module: module, Type: reflect.TypeFor[T](), Server: true, Transport: transport}
 }
 
 // A Checker checks keys whose values are of the right types.
@@ -118,7 +120,7 @@ func withSections(fields []field, sections []Section, server bool) []field {
 // decodeSections decodes the sections of a document.
 func decodeSections(r *reading, root *syntax.Node) {
 	for _, s := range r.known {
-		if !s.Server {
+		if !s.Server && s.Type != nil {
 			r.sections = append(r.sections, decodeSection(r, "", root, s))
 		}
 	}

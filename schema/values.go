@@ -1,6 +1,9 @@
 package schema
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Transports a Server may name.
 const (
@@ -23,8 +26,25 @@ const (
 	ExposeAuto = "auto"
 )
 
-// Surfaces are all of them.
+// Surfaces are all of them, those of modules included. If several are on, each text is that of the first
+// that has it.
 var Surfaces = []string{ExposeDiscover, ExposeTree, ExposeBrowser, ExposeProxy, ExposeDirect, ExposeScript, ExposeAuto}
+
+// LacksSurface returns why a program with these sections does not have a surface, "" if no module that it lacks
+// has one of this name.
+func LacksSurface(sections []Section, surface string) string {
+	if module := surfaceModules[surface]; module != "" && !slices.Contains(SurfacesOf(sections), surface) {
+		return lacksModule("surface", module)
+	}
+	return ""
+}
+
+// SurfacesOf returns the surfaces of a program with these sections.
+func SurfacesOf(sections []Section) []string {
+	return slices.DeleteFunc(slices.Clone(Surfaces), func(surface string) bool {
+		return surfaceModules[surface] != "" && !slices.ContainsFunc(sections, func(s Section) bool { return slices.Contains(s.Surfaces, surface) })
+	})
+}
 
 // Values of Config.Host.
 const (

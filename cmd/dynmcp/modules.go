@@ -13,6 +13,7 @@ import (
 	"github.com/dynmcp/dynmcp/modules/metrics"
 	"github.com/dynmcp/dynmcp/modules/openapi"
 	"github.com/dynmcp/dynmcp/modules/pins"
+	"github.com/dynmcp/dynmcp/modules/proxy"
 	"github.com/dynmcp/dynmcp/modules/registry"
 	"github.com/dynmcp/dynmcp/modules/scripts"
 	"github.com/dynmcp/dynmcp/modules/skills"
@@ -31,6 +32,7 @@ var modules = []module.Module{
 	metrics.Module,
 	openapi.Module,
 	pins.Module,
+	proxy.Module,
 	registry.Module,
 	scripts.Module,
 	skills.Module,

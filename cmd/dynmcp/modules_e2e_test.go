@@ -21,7 +21,7 @@ import (
 var moduleLine = regexp.MustCompile(`(?m)^\t(\w+)\.Module,\n`)
 
 // Each module goes when its line goes: the program builds, its help has the verbs and its JSON
-// Schema the keys of all others, and a config that uses one of its keys is refused.
+// Schema the keys of all others, and a config that uses one of its keys or surfaces is refused.
 func TestModulesGoWithTheirLine(t *testing.T) {
 	table, err := os.ReadFile("modules.go")
 	if err != nil {
@@ -42,6 +42,7 @@ func TestModulesGoWithTheirLine(t *testing.T) {
 			program := buildWith(t, without)
 			checkVerbs(t, program, m.Name)
 			checkKeys(t, program, m.Name)
+			checkSurfaces(t, program, m.Name)
 		})
 	}
 	t.Run("core", func(t *testing.T) {
@@ -52,6 +53,7 @@ func TestModulesGoWithTheirLine(t *testing.T) {
 		program := buildDynmcp(t, "-tags", "core")
 		checkVerbs(t, program, all...)
 		checkKeys(t, program, all...)
+		checkSurfaces(t, program, all...)
 	})
 }
 
@@ -155,6 +157,51 @@ func checkKeys(t *testing.T, program string, without ...string) {
 	}
 	for key := range whole {
 		t.Errorf("the schema lacks %s, which is of no module", key)
+	}
+}
+
+// checkSurfaces checks that a program has the surfaces of all modules but those without: in the JSON Schema,
+// in help, and in a config or on the command line that names one.
+func checkSurfaces(t *testing.T, program string, without ...string) {
+	t.Helper()
+	var root struct {
+		Properties struct {
+			Expose struct{ Items struct{ Enum []string } }
+		}
+	}
+	out, err := exec.Command(program, "schema").Output()
+	if err := errors.Join(err, json.Unmarshal(out, &root)); err != nil {
+		t.Fatal(err)
+	}
+	help, err := exec.Command(program, "--help").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := regexp.MustCompile(`--expose[^(]*\(([^)]*)\)`).FindSubmatch(help)
+	if listed == nil {
+		t.Fatalf("help does not list the surfaces: %s", help)
+	}
+	for _, m := range modules {
+		gone := slices.Contains(without, m.Name)
+		for _, kind := range m.Surfaces {
+			if slices.Contains(root.Properties.Expose.Items.Enum, kind.Name) == gone {
+				t.Errorf("the schema has the surface %s: %t", kind.Name, !gone)
+			}
+			if slices.Contains(regexp.MustCompile(`\w+`).FindAllString(string(listed[1]), -1), kind.Name) == gone {
+				t.Errorf("help has the surface %s: %t", kind.Name, !gone)
+			}
+			path := filepath.Join(t.TempDir(), "mcp.json")
+			if err := os.WriteFile(path, fmt.Appendf(nil, `{"mcp": {"a": {"command": "true"}}, "expose": [%q]}`, kind.Name), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			want := "this surface needs the module " + m.Name + ", which this build does not have"
+			for _, args := range [][]string{{"ls", "-c", path}, {"--expose", kind.Name, "--", "true"}} {
+				said, err := exec.Command(program, args...).CombinedOutput()
+				if said := string(said); strings.Contains(said, want) != gone || gone && err == nil {
+					t.Errorf("dynmcp %q: %v, %s; its module is gone: %t", args, err, said, gone)
+				}
+			}
+		}
 	}
 }
 

@@ -69,7 +69,7 @@ var outgrown = map[string]struct {
 // notBuiltIn are directories whose code is not part of the program.
 var notBuiltIn = []string{
 	".git", "bench", "deploy", "packaging",
-	"aggregator/internal/viewtest", "internal/records/kvtest", "internal/records/memkv", "internal/mcptest", // helpers of tests
+	"internal/records/kvtest", "internal/records/memkv", "internal/mcptest", // helpers of tests
 }
 
 // What the program is built of counts.

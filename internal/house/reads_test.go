@@ -51,7 +51,6 @@ var mayOpen = map[string]string{
 	"modules/registry/api/bundle.go unpackInto":               "a directory that was just made, which no path leaves",
 	"internal/recording/write.go open":                        "creates a file with a name of its own",
 	"internal/activity/files.go open":                         "creates a file with a name of its own, and appends to it",
-	"aggregator/internal/viewtest/viewtest.go Golden":         "runs in tests",
 	"internal/cli/localhttp/dirs.go Lock":                     "opened for reading and writing, which does not block",
 	"internal/cli/localhttp/system_unix.go OpenLog":           "opened for writing, without waiting",
 	"internal/cli/localhttp/system_windows.go OpenLog":        "opened for writing",

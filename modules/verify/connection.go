@@ -103,7 +103,7 @@ func (v *verifier) connectBehind(ctx context.Context, s schema.Server, surface s
 	cfg := *v.Cfg
 	cfg.Expose, cfg.Servers, cfg.Policy, cfg.Tree = []string{surface}, []schema.Server{s}, nil, nil
 	cfg.SingleWrap = surface == schema.ExposeDirect
-	h, near, err := selfhost.Serve(module.With(ctx, nil), &cfg, options)
+	h, near, err := selfhost.Serve(module.Shown(ctx), &cfg, options)
 	if err != nil {
 		return nil, errors.Join(err, e.remove())
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/policy"
 	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/modules/verify/probe"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
@@ -53,7 +54,7 @@ is 1 if something differs, or a server could not be started.`,
 		cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
 		cmd.Flags().BoolVar(&v.call, "call", false, "call tools that do not say that they only read, too")
 		cli.AddTimeout(cmd, &v.wait, "an answer", "default 10s")
-		cmd.Flags().StringSliceVar(&v.surfaces, "surface", compared, "the `surfaces` to compare")
+		cmd.Flags().StringSliceVar(&v.surfaces, "surface", comparedOf(cmd.Context()), "the `surfaces` to compare")
 		cmd.ValidArgsFunction = conf.CompleteServers(&v.Flags, "")
 		var heard string
 		cmd.Flags().StringVar(&heard, "relay", "", "pass stdin on to a command, and count in this `file` the cancellations that it hears")
@@ -80,12 +81,17 @@ type verifier struct {
 	between  func(schema.Server) schema.Server // replaces the server behind dynmcp, for tests; may be nil
 }
 
-// compared are the surfaces that can be compared: they show the tools themselves, or a tool that
-// calls any of them.
-var compared = schema.Surfaces[:5]
+// comparedOf returns the surfaces of the program that can be compared: they show the tools themselves, or a
+// tool that calls any of them.
+func comparedOf(ctx context.Context) []string {
+	return slices.DeleteFunc(schema.SurfacesOf(module.SectionsOf(ctx)), func(surface string) bool {
+		return surface == schema.ExposeScript || surface == schema.ExposeAuto
+	})
+}
 
 // run compares the servers called names, or all servers.
 func (v *verifier) run(ctx context.Context, names []string, asJSON bool) error {
+	compared := comparedOf(ctx)
 	for _, surface := range v.surfaces {
 		if !slices.Contains(compared, surface) {
 			return hint.With(fmt.Errorf("--surface: %q cannot be compared", surface), "use %s", strings.Join(compared, ", "))

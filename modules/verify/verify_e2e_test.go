@@ -3,6 +3,7 @@
 package verify
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"testing"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/module"
+	surfaces "github.com/dynmcp/dynmcp/modules/proxy"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -28,6 +31,11 @@ func TestMain(m *testing.M) {
 	}
 	wire.OverwriteLent()
 	mcptest.Main(m)
+}
+
+// inProgram returns the context of a program with all surfaces.
+func inProgram(t *testing.T) context.Context {
+	return module.With(t.Context(), []module.Module{surfaces.Module})
 }
 
 // tool returns the definition of a read-only tool.
@@ -57,7 +65,7 @@ func subject(t *testing.T) (*verifier, schema.Server) {
 		args = append(args, "-tool", definition)
 	}
 	cfg := schema.Single(fake, args)
-	v := &verifier{surfaces: compared, wait: 20 * time.Second}
+	v := &verifier{surfaces: comparedOf(inProgram(t)), wait: 20 * time.Second}
 	v.Cfg = cfg
 	return v, cfg.Servers[0]
 }
@@ -75,7 +83,7 @@ func through(name string) func(schema.Server) schema.Server {
 func TestNothingDiffers(t *testing.T) {
 	v, s := subject(t)
 	v.between = through("")
-	r := v.server(t.Context(), s)
+	r := v.server(inProgram(t), s)
 	if r.failed() || len(r.Eras) != 2 {
 		t.Errorf("got %+v", r)
 	}

@@ -7,52 +7,55 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/direct"
+	"github.com/dynmcp/dynmcp/aggregator/internal/discover"
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
-	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface/browser"
-	"github.com/dynmcp/dynmcp/aggregator/internal/surface/direct"
-	"github.com/dynmcp/dynmcp/aggregator/internal/surface/discover"
-	"github.com/dynmcp/dynmcp/aggregator/internal/surface/proxy"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface/script"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface/tree"
+	"github.com/dynmcp/dynmcp/aggregator/surface"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/schema/profile"
 )
 
-// The surfaces that a config's expose may name, besides auto. If several are on, the texts of the
-// first one are used.
-var surfaces = []line{
-	{schema.ExposeDiscover, discover.New},
-	{schema.ExposeTree, tree.New},
-	{schema.ExposeBrowser, browser.New},
-	{schema.ExposeProxy, proxy.New},
-	{schema.ExposeDirect, direct.New},
-	{schema.ExposeScript, script.New},
+// core are the surfaces of the core.
+var core = []surface.Kind{
+	{Name: schema.ExposeDiscover, New: discover.New},
+	{Name: schema.ExposeTree, New: tree.New},
+	{Name: schema.ExposeBrowser, New: browser.New},
+	{Name: schema.ExposeDirect, New: direct.New},
+	{Name: schema.ExposeScript, New: script.New},
 }
 
-type line struct {
-	name string
-	of   func(*schema.Config) surface.Surface
+// A table has the surfaces that a config's expose may name, besides auto. If several are on, the texts of
+// the first one are used.
+type table []surface.Kind
+
+// tableOf returns the surfaces of the core and those of modules, in the order of schema.Surfaces.
+func tableOf(added []surface.Kind) table {
+	return slices.SortedStableFunc(slices.Values(slices.Concat(core, added)), func(a, b surface.Kind) int {
+		return slices.Index(schema.Surfaces, a.Name) - slices.Index(schema.Surfaces, b.Name)
+	})
 }
 
 // compose combines the surfaces of these names, in which auto stands for another one: all their
 // tools, and each text from the first surface in the table that has it.
-func compose(cfg *schema.Config, names []string, auto string) (*surface.Surface, error) {
+func (surfaces table) compose(cfg *schema.Config, names []string, auto string) (*surface.Surface, error) {
 	all := &surface.Surface{}
 	made := map[string]surface.Surface{}
 	for _, name := range names {
 		if name == schema.ExposeAuto {
 			name = auto
 		}
-		at := slices.IndexFunc(surfaces, func(line line) bool { return line.name == name })
+		at := slices.IndexFunc(surfaces, func(k surface.Kind) bool { return k.Name == name })
 		if at < 0 {
 			return nil, fmt.Errorf("expose: there is no surface %q", name)
 		}
-		made[name] = surfaces[at].of(cfg)
+		made[name] = surfaces[at].New(cfg)
 		all.Tools = append(all.Tools, made[name].Tools...)
 	}
-	for _, line := range surfaces {
-		all.Add(made[line.name])
+	for _, kind := range surfaces {
+		all.Add(made[kind.Name])
 	}
 	return all, nil
 }
@@ -71,12 +74,12 @@ type Variants struct {
 	Searching *surface.Surface // for hosts that search tools themselves: differs if that matters
 }
 
-func newVariants(cfg *schema.Config) (p Variants, err error) {
-	if p.Usual, err = compose(cfg, cfg.Expose, schema.ExposeDiscover); err != nil {
+func (surfaces table) newVariants(cfg *schema.Config) (p Variants, err error) {
+	if p.Usual, err = surfaces.compose(cfg, cfg.Expose, schema.ExposeDiscover); err != nil {
 		return p, err
 	}
 	if p.Searching = p.Usual; slices.Contains(cfg.Expose, schema.ExposeAuto) {
-		p.Searching, err = compose(cfg, cfg.Expose, schema.ExposeDirect)
+		p.Searching, err = surfaces.compose(cfg, cfg.Expose, schema.ExposeDirect)
 	}
 	return p, err
 }
@@ -88,15 +91,16 @@ type Surfaces struct {
 	gone     *Set
 }
 
-// New returns what a config shows to hosts.
-func New(cfg *schema.Config) (all *Surfaces, err error) {
+// New returns what a config shows to hosts. added are the surfaces of modules.
+func New(cfg *schema.Config, added []surface.Kind) (all *Surfaces, err error) {
+	surfaces := tableOf(added)
 	all = &Surfaces{profiles: map[string]*Set{}}
-	if all.Whole, err = newSet(cfg); err != nil {
+	if all.Whole, err = surfaces.newSet(cfg); err != nil {
 		return nil, err
 	}
 	nothing := *cfg
 	nothing.Servers, nothing.Tree, nothing.Pin = nil, nil, nil
-	if all.gone, err = newSet(&nothing); err != nil {
+	if all.gone, err = surfaces.newSet(&nothing); err != nil {
 		return nil, err
 	}
 	for name := range cfg.Profiles {
@@ -104,7 +108,7 @@ func New(cfg *schema.Config) (all *Surfaces, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if all.profiles[name], err = newSet(part); err != nil {
+		if all.profiles[name], err = surfaces.newSet(part); err != nil {
 			return nil, err
 		}
 	}
@@ -120,18 +124,18 @@ func (all *Surfaces) Of(profile string) *Set {
 	return cmp.Or(all.profiles[profile], all.gone)
 }
 
-func newSet(cfg *schema.Config) (*Set, error) {
+func (surfaces table) newSet(cfg *schema.Config) (*Set, error) {
 	s := &Set{Config: cfg}
 	var err error
-	if s.Usual, err = newVariants(cfg); err != nil {
+	if s.Usual, err = surfaces.newVariants(cfg); err != nil {
 		return nil, err
 	}
 	split := *cfg
 	split.UseTool = schema.UseToolSplit
-	if s.Split, err = newVariants(&split); err != nil {
+	if s.Split, err = surfaces.newVariants(&split); err != nil {
 		return nil, err
 	}
-	s.Tree, err = compose(cfg, []string{schema.ExposeTree}, "")
+	s.Tree, err = surfaces.compose(cfg, []string{schema.ExposeTree}, "")
 	return s, err
 }
 

@@ -4,14 +4,21 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dynmcp/dynmcp/aggregator/surface"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// The surfaces that a config may name are those that exist, in the order of preference.
-func TestSurfacesAreThoseOfTheSchema(t *testing.T) {
+// Surfaces are in the order of preference of the schema, wherever they come from.
+func TestSurfacesAreInTheOrderOfTheSchema(t *testing.T) {
+	var added []surface.Kind
+	for _, name := range slices.Backward(schema.Surfaces) {
+		if name != schema.ExposeAuto && !slices.ContainsFunc(core, func(k surface.Kind) bool { return k.Name == name }) {
+			added = append(added, surface.Kind{Name: name})
+		}
+	}
 	var names []string
-	for _, line := range surfaces {
-		names = append(names, line.name)
+	for _, kind := range tableOf(added) {
+		names = append(names, kind.Name)
 	}
 	if names = append(names, schema.ExposeAuto); !slices.Equal(names, schema.Surfaces) {
 		t.Errorf("there are %q, the schema has %q", names, schema.Surfaces)

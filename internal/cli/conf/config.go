@@ -157,7 +157,7 @@ var References = secretref.Resolver{Hide: &cli.Secrets}
 // LoadOrWrap loads the config that from selects or, if wrap is set, makes one for the command in
 // args. expose, unless nil, replaces the surfaces of the config.
 func LoadOrWrap(ctx context.Context, from *Flags, wrap bool, args, expose []string) (*schema.Config, error) {
-	if err := checkSurfaces(expose); err != nil {
+	if err := checkSurfaces(ctx, expose); err != nil {
 		return nil, err
 	}
 	switch {
@@ -183,14 +183,19 @@ func LoadOrWrap(ctx context.Context, from *Flags, wrap bool, args, expose []stri
 	return cfg, nil
 }
 
-func checkSurfaces(expose []string) error {
+func checkSurfaces(ctx context.Context, expose []string) error {
+	sections := module.SectionsOf(ctx)
+	known := schema.SurfacesOf(sections)
 	for _, surface := range expose {
-		if !slices.Contains(schema.Surfaces, surface) {
+		if !slices.Contains(known, surface) {
+			if what := schema.LacksSurface(sections, surface); what != "" {
+				return hint.With(fmt.Errorf("--expose: %s: %s", surface, what), "use a build with it, or name another surface")
+			}
 			err := fmt.Errorf("--expose: unknown surface %q", surface)
-			if near := nearest.Word(surface, schema.Surfaces); near != "" {
+			if near := nearest.Word(surface, known); near != "" {
 				return hint.With(err, "did you mean %s?", near)
 			}
-			return hint.With(err, "there are %s", strings.Join(schema.Surfaces, ", "))
+			return hint.With(err, "there are %s", strings.Join(known, ", "))
 		}
 	}
 	if err := schema.CheckExpose(expose); err != nil {

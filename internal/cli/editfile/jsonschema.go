@@ -13,11 +13,12 @@ import (
 )
 
 // JSONSchema returns the JSON Schema of the config document for the modules of ctx: schema.JSONSchema
-// without the keys of other modules. Callers must not change it.
+// without the keys and surfaces of other modules. Callers must not change it.
 func JSONSchema(ctx context.Context) []byte {
 	sections := module.SectionsOf(ctx)
 	document, server := schema.KeysWithout(sections, false), schema.KeysWithout(sections, true)
-	if len(document)+len(server) == 0 {
+	surfaces := schema.SurfacesOf(sections)
+	if len(document)+len(server) == 0 && len(surfaces) == len(schema.Surfaces) {
 		return schema.JSONSchema
 	}
 	root, err := (&syntax.Source{Name: "dynmcp.schema.json", Data: schema.JSONSchema}).Parse()
@@ -26,6 +27,10 @@ func JSONSchema(ctx context.Context) []byte {
 	}
 	drop(root, document)
 	defs := root.Get("$defs")
+	for _, object := range []*syntax.Node{root, defs.Get("Profile")} {
+		names := object.Get("properties").Get("expose").Get("items").Get("enum")
+		names.Items = slices.DeleteFunc(names.Items, func(n *syntax.Node) bool { return !slices.Contains(surfaces, n.Scalar) })
+	}
 	drop(defs.Get("HostServer"), server)
 	kinds := root.Get("properties").Get("mcp").Get("additionalProperties").Get("oneOf")
 	kinds.Items = slices.DeleteFunc(kinds.Items, func(kind *syntax.Node) bool {

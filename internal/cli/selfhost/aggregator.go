@@ -39,7 +39,7 @@ func NewAggregator(ctx context.Context, cfg *schema.Config, opts aggregator.Opti
 	if opts.Logins == nil {
 		opts.Logins = login.Of(login.Store, opts.Logger)
 	}
-	opts.Adapter = module.AdapterOf(ctx)
+	opts.Adapter, opts.Surfaces = module.AdapterOf(ctx), module.SurfacesOf(ctx)
 	opts.StoreDir, opts.Definitions = conf.CatalogDir(), conf.DefinitionsDir()
 	run.Config, run.Log = cfg, opts.Logger
 	run.Logins, _ = opts.Logins.(module.Logins)

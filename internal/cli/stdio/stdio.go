@@ -19,6 +19,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/internal/event"
+	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
@@ -60,11 +61,18 @@ three tools instead of all of theirs: discover_tool, use_tool, load_mcp.`,
 // Add adds the flags to a command.
 func (f *Flags) Add(cmd *cobra.Command) {
 	f.from.Add(cmd)
-	cmd.Flags().StringSliceVar(&f.Expose, "expose", nil, "the `surfaces` the host sees, whatever the config says (discover, direct, tree, browser, proxy, script or auto). direct shows every tool as itself; auto is direct for hosts with a tool search, and discover for others")
+	surfaces := schema.SurfacesOf(module.SectionsOf(cmd.Context()))
+	cmd.Flags().StringSliceVar(&f.Expose, "expose", nil, "the `surfaces` the host sees, whatever the config says ("+inWords(surfaces)+"). direct shows every tool as itself; auto is direct for hosts with a tool search, and discover for others")
 	f.Flags.Add(cmd)
 	cli.AddLogLevel(cmd, &f.level, "what to log on stderr")
 	cmd.Flags().BoolVar(&f.create, "create", false, "write the file that --config names, with an example, if it is not there")
-	cli.CompleteValues(cmd, map[string][]string{"expose": schema.Surfaces})
+	cli.CompleteValues(cmd, map[string][]string{"expose": surfaces})
+}
+
+// inWords names surfaces, auto the last.
+func inWords(surfaces []string) string {
+	last := len(surfaces) - 1
+	return strings.Join(surfaces[:last], ", ") + " or " + surfaces[last]
 }
 
 // Serve serves a host. If messages is not nil, it receives every message.

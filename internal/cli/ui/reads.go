@@ -67,7 +67,7 @@ func (s *server) host(ctx context.Context, id, profile string, change func(*sche
 	if change != nil {
 		change(cfg)
 	}
-	h, err = selfhost.Start(module.With(ctx, nil), cfg, nil) // requests of the page are not calls of a host
+	h, err = selfhost.Start(module.Shown(ctx), cfg, nil) // requests of the page are not calls of a host
 	return h, from, err
 }
 

@@ -8,9 +8,9 @@ import (
 
 	"github.com/theory/jsonpath/spec"
 
-	"github.com/dynmcp/dynmcp/aggregator/internal/jsonquery"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/internal/jsonquery"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dynmcp/dynmcp/aggregator/internal/viewtest"
 	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/mcptest/viewtest"
 )
 
 // testView has two servers that are loaded and two that are not.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/dynmcp/dynmcp/aggregator/internal/viewtest"
 	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/mcptest/viewtest"
 	"github.com/dynmcp/dynmcp/schema"
 )
 

@@ -1,6 +1,6 @@
 // Package surface holds the code that all surfaces share. A surface is a way to present the servers'
-// tools to hosts: some tools of dynmcp's own, with their texts. Each one is a folder below this one
-// and a line in the table of package exposed.
+// tools to hosts: some tools of dynmcp's own, with their texts. The core has discover and direct; each
+// other one is a [Kind] of a module.
 //
 // A surface knows the catalogue and reads the arguments of its tools. It knows the session of the
 // calling host only through the interface Session.
@@ -13,12 +13,20 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dynmcp/dynmcp/aggregator/internal/results"
+	"github.com/dynmcp/dynmcp/aggregator/results"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/catalog/directname"
 	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 )
+
+// A Kind is a surface that a config's expose may name.
+type Kind struct {
+	Name string // one of schema.Surfaces
+	// New returns the surface for a config.
+	New func(*schema.Config) Surface
+}
 
 // A Surface is one way to see and use the tools. Zero fields are features that it lacks.
 type Surface struct {

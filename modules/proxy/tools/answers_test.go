@@ -1,9 +1,9 @@
-package proxy
+package tools
 
 import (
 	"testing"
 
-	"github.com/dynmcp/dynmcp/aggregator/internal/viewtest"
+	"github.com/dynmcp/dynmcp/internal/mcptest/viewtest"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 

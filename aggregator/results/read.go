@@ -7,8 +7,8 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/dynmcp/dynmcp/aggregator/internal/jsonquery"
 	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/internal/jsonquery"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 

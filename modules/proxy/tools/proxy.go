@@ -1,6 +1,6 @@
-// Package proxy is the surface of Magg's proxy extension (MCP Proxy Extension, draft
+// Package tools is the surface of Magg's proxy extension (MCP Proxy Extension, draft
 // 0.1.0): one tool that lists, shows and uses tools, resources and prompts.
-package proxy
+package tools
 
 import (
 	"bytes"
@@ -12,15 +12,17 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/dynmcp/dynmcp/aggregator/internal/results"
-	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
+	"github.com/dynmcp/dynmcp/aggregator/results"
+	"github.com/dynmcp/dynmcp/aggregator/surface"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// New returns the surface.
-func New(cfg *schema.Config) surface.Surface {
+// Surface is the surface proxy.
+var Surface = surface.Kind{Name: schema.ExposeProxy, New: newSurface}
+
+func newSurface(cfg *schema.Config) surface.Surface {
 	return surface.Surface{
 		Tools: []surface.Tool{{
 			Name: "proxy",

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/dynmcp/dynmcp/aggregator/internal/viewtest"
 	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/internal/mcptest/viewtest"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
