@@ -15,6 +15,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/surface"
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/event"
+	"github.com/dynmcp/dynmcp/internal/secretref"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/gateway"
 	"github.com/dynmcp/dynmcp/transports/oauth"
@@ -29,6 +30,8 @@ type Module struct {
 	Keys []schema.Section
 	// Surfaces are those that a config's expose may name with it.
 	Surfaces []surface.Kind
+	// Secrets are its schemes of references to secrets.
+	Secrets []secretref.Scheme
 	// Verbs are its commands.
 	Verbs []cli.Verb
 	// Adapter makes servers of what does not speak MCP; nil for none.
@@ -170,4 +173,17 @@ func SurfacesOf(ctx context.Context) (kinds []surface.Kind) {
 		kinds = append(kinds, m.Surfaces...)
 	}
 	return kinds
+}
+
+// SchemesOf returns the schemes of references to secrets of the program that a context belongs to.
+func SchemesOf(ctx context.Context) (schemes []secretref.Scheme) {
+	for _, m := range Of(ctx) {
+		schemes = append(schemes, m.Secrets...)
+	}
+	return schemes
+}
+
+// Load returns the options of a load of a config, with what the modules of the program know of configs.
+func Load(ctx context.Context) schema.LoadOptions {
+	return schema.LoadOptions{Sections: SectionsOf(ctx), Schemes: secretref.Names(SchemesOf(ctx))}
 }

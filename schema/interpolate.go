@@ -34,11 +34,12 @@ func (r *reading) interpolate(root *syntax.Node, variables map[string]string) {
 		r.texts = append(r.texts, writtenText{within, key, n.Scalar})
 	})
 	e := expander{report: &r.report, variables: variables, found: r.findSecrets(root), off: r.off}
+	asked := r.files.opts.Secret != nil
 	for _, m := range root.Members {
 		switch {
 		case slices.Contains(ServerLists, m.Key) && m.Value.Kind == syntax.Object:
 			for _, entry := range m.Value.Members {
-				e.used = e.found != nil && !isDisabled(entry.Value)
+				e.used = asked && !isDisabled(entry.Value)
 				if path := syntax.Below(syntax.Below("", m.Name()), entry.Key); r.files.opts.Strict && !r.needless[path] {
 					e.server(path, entry.Value)
 				} else {
@@ -47,7 +48,7 @@ func (r *reading) interpolate(root *syntax.Node, variables map[string]string) {
 				e.used = false
 			}
 		case m.Key == "tree" && !r.files.opts.Strict:
-			e.used = e.found != nil
+			e.used = asked
 			e.tree(m.Key, m.Value)
 			e.used = false
 		case slices.Contains(interpolated, m.Key) || refersToVariables(r.known, m.Key):

@@ -38,6 +38,8 @@ type LoadOptions struct {
 	Only []string
 	// Sections are the keys of the modules that this program has.
 	Sections []Section
+	// Schemes are those of references to secrets that the modules of this program resolve.
+	Schemes []string
 	// Secret returns the value of a reference to a secret, like keyring:NAME. If there is
 	// none, it returns the problem in a few words without secrets, and a hint. It is called
 	// concurrently. If it is nil, such references are left unchanged.

@@ -15,11 +15,9 @@ import (
 const maxLookups = 8
 
 // findSecrets looks up all secrets that a document refers to, except those of disabled and
-// unselected servers and, with Only, those of the gateway and of modules.
+// unselected servers and, with Only, those of the gateway and of modules. Those of schemes that the program
+// lacks have a problem, whether secrets are looked up or not.
 func (r *reading) findSecrets(root *syntax.Node) map[string]reference.Secret {
-	if r.files.opts.Secret == nil {
-		return nil
-	}
 	found := map[string]reference.Secret{}
 	for _, m := range root.Members {
 		whole := m.Key == "gateway" || refersToVariables(r.known, m.Key) // of the run, and no server
@@ -31,6 +29,14 @@ func (r *reading) findSecrets(root *syntax.Node) map[string]reference.Secret {
 	var group errgroup.Group
 	group.SetLimit(maxLookups)
 	for _, ref := range slices.Sorted(maps.Keys(found)) {
+		if scheme := reference.Scheme(ref); scheme != reference.File && !slices.Contains(r.files.opts.Schemes, scheme) {
+			found[ref] = reference.Secret{Problem: "${" + scheme + ":…} " + reference.Lacking(scheme), Hint: "use a build with it, or another reference"}
+			continue
+		}
+		if r.files.opts.Secret == nil {
+			delete(found, ref)
+			continue
+		}
 		group.Go(func() error {
 			value, problem, hint := r.files.opts.Secret(ref[2 : len(ref)-1])
 			mu.Lock()

@@ -22,7 +22,7 @@ func TestNoReferenceToASecretIsUsedAsText(t *testing.T) {
 		only := rapid.SampledFrom([][]string{nil, selected[:1]}).Draw(t, "only")
 		indent := rapid.SampledFrom([]string{"block", "flow", "json"}).Draw(t, "syntax")
 		name, doc := propertyDocument(t, rapid.Permutation(names).Draw(t, "order"), indent)
-		opts := LoadOptions{Environ: []string{"REFERS=${cmd:gone}"}, Secret: new(vault).secret, Only: only,
+		opts := LoadOptions{Environ: []string{"REFERS=${cmd:gone}"}, Schemes: schemes, Secret: new(vault).secret, Only: only,
 			Strict: rapid.Bool().Draw(t, "strict")}
 		opts.Select = func(c *Config) (*Config, error) {
 			other := *c

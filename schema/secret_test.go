@@ -10,6 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// schemes are those that a program resolves.
+var schemes = []string{"cmd", "keyring"}
+
 // vault resolves references to secrets, and records which.
 type vault struct {
 	mu    sync.Mutex
@@ -34,7 +37,7 @@ func TestSecretReferences(t *testing.T) {
   "d": {"command": "x", "disabled": true, "env": {"A": "${keyring:UNUSED}"}}
 }}`
 	v := &vault{}
-	opts := LoadOptions{Environ: []string{}, Secret: v.secret}
+	opts := LoadOptions{Environ: []string{}, Schemes: schemes, Secret: v.secret}
 	_, err := parse("mcp.json", []byte(doc), opts)
 	if err == nil || !strings.Contains(err.Error(), "mcp.b.timeout: ") || strings.Contains(err.Error(), "CANARY") {
 		t.Errorf("a secret that is not a duration: %v", err)
@@ -86,7 +89,7 @@ func TestSecretReferencesOfUnselectedParts(t *testing.T) {
 		{strings.Replace(doc, "profile", "server", 1), LoadOptions{Select: all, Only: []string{"b"}}, "B"},
 	} {
 		v := &vault{}
-		test.opts.Environ, test.opts.Secret = []string{}, v.secret
+		test.opts.Environ, test.opts.Schemes, test.opts.Secret = []string{}, schemes, v.secret
 		if _, err := TextFiles(t.Context(), filepath.Join(t.TempDir(), "mcp.json"), []byte(test.doc), test.opts).Load(); err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +103,7 @@ func TestSecretReferencesOfUnselectedParts(t *testing.T) {
 func TestSecretReferencesThatFail(t *testing.T) {
 	load := func(doc string, opts LoadOptions) string {
 		t.Helper()
-		opts.Environ, opts.Secret = []string{}, new(vault).secret
+		opts.Environ, opts.Schemes, opts.Secret = []string{}, schemes, new(vault).secret
 		_, err := parse("mcp.json", []byte(doc), opts)
 		if err == nil {
 			t.Fatal("got no error")
@@ -124,7 +127,7 @@ func TestSecretReferencesThatFail(t *testing.T) {
 // Without a Secret function references to secrets stay as written.
 func TestSecretReferencesStayAsWritten(t *testing.T) {
 	const doc = `{"mcp": {"a": {"url": "https://${keyring:HOST}/mcp", "headers": {"X": "${cmd:op read}"}, "timeout": "${file:/t}"}}, "gateway": {"token": "${keyring:T}"}}`
-	cfg, err := parse("mcp.json", []byte(doc), LoadOptions{Environ: []string{}})
+	cfg, err := parse("mcp.json", []byte(doc), LoadOptions{Environ: []string{}, Schemes: schemes})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,8 +135,28 @@ func TestSecretReferencesStayAsWritten(t *testing.T) {
 	if s.Off != nil || s.URL != "https://${keyring:HOST}/mcp" || s.Headers["X"] != "${cmd:op read}" || len(cfg.Secrets()) > 0 || len(cfg.Warnings) > 0 {
 		t.Errorf("got %+v, hidden %q, warnings %q", s, cfg.Secrets(), cfg.Warnings)
 	}
-	cfg, err = parse("mcp.json", []byte(strings.Replace(doc, "{", `{"env": "disable", `, 1)), LoadOptions{Environ: []string{}, Secret: func(string) (string, string, string) { panic("asked") }})
+	cfg, err = parse("mcp.json", []byte(strings.Replace(doc, "{", `{"env": "disable", `, 1)), LoadOptions{Environ: []string{}, Schemes: schemes, Secret: func(string) (string, string, string) { panic("asked") }})
 	if err == nil || !strings.Contains(err.Error(), "timeout") {
 		t.Errorf("with env: disable: %v, %v", cfg, err)
+	}
+}
+
+// A reference of a scheme whose module the program lacks is refused, whether secrets are looked up or not.
+func TestSchemesThatTheProgramLacks(t *testing.T) {
+	const problem = "${keyring:…} needs the module secrets, which this build does not have"
+	const doc = `{"mcp": {"a": {"command": "x", "args": ["${keyring:A}"]}, "b": {"command": "x", "args": ["${cmd:op read}", "$${keyring:A}"]}, "c": {"command": "x", "args": ["${keyring:A}"], "disabled": true}}}`
+	for _, secret := range []func(string) (string, string, string){nil, new(vault).secret} {
+		opts := LoadOptions{Environ: []string{}, Schemes: []string{"cmd"}, Secret: secret}
+		cfg, err := parse("mcp.json", []byte(doc), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, b, c := cfg.Servers[0], cfg.Servers[1], cfg.Servers[2]; a.Off == nil || a.Off.Why() != problem || b.Off != nil || c.Off != nil {
+			t.Errorf("off: %+v, %+v, %+v", a.Off, b.Off, c.Off)
+		}
+		_, err = parse("mcp.json", []byte(`{"mcp": {"a": {"command": "x"}}, "gateway": {"token": "${keyring:T}"}}`), opts)
+		if err == nil || !strings.Contains(err.Error(), "gateway.token: "+problem) {
+			t.Errorf("in the gateway: %v", err)
+		}
 	}
 }

@@ -39,7 +39,7 @@ func TestFilesOfHosts(t *testing.T) {
 	for _, folder := range folders {
 		path := first[folder]
 		fmt.Fprintf(&got, "== %s\n", filepath.ToSlash(strings.TrimPrefix(path, dir+string(filepath.Separator))))
-		cfg, err := ReadFiles(t.Context(), []string{path}, LoadOptions{Dir: t.TempDir(), Environ: []string{"HOME=/home/me"}, Lenient: true}).Load()
+		cfg, err := ReadFiles(t.Context(), []string{path}, LoadOptions{Dir: t.TempDir(), Environ: []string{"HOME=/home/me"}, Lenient: true, Schemes: schemes}).Load()
 		if err != nil {
 			fmt.Fprintf(&got, "%v\n", err)
 			continue

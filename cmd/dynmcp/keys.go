@@ -3,11 +3,8 @@
 package main
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
-	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/packaging/keys"
 )
 
@@ -20,7 +17,7 @@ func init() {
 			Hidden: true,
 			Args:   cobra.ExactArgs(1),
 			RunE: func(_ *cobra.Command, args []string) error {
-				return keys.Write(args[0], module.SectionsOf(module.With(context.Background(), modules)))
+				return keys.Write(args[0], modules)
 			},
 		}
 	}

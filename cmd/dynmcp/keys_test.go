@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -23,7 +22,7 @@ import (
 // TestCheckedIn checks that the files that are made of the keys are up to date.
 func TestCheckedIn(t *testing.T) {
 	t.Chdir("../..")
-	want, err := keys.Files(module.SectionsOf(module.With(context.Background(), modules)))
+	want, err := keys.Files(modules)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +31,7 @@ func TestCheckedIn(t *testing.T) {
 			t.Errorf("%s is not what the types give, run go generate ./cmd/dynmcp (-want +got):\n%s", name, diff)
 		}
 	}
-	again, err := keys.Files(module.SectionsOf(module.With(context.Background(), modules)))
+	again, err := keys.Files(modules)
 	if err != nil || !reflect.DeepEqual(want, again) {
 		t.Errorf("generating twice gives different files, err %v", err)
 	}
@@ -249,7 +248,9 @@ func load(t *testing.T, name string, data []byte, environ []string) (*schema.Con
 	if err := os.WriteFile(path, data, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	return schema.ReadFiles(t.Context(), []string{path}, schema.LoadOptions{Dir: dir, Environ: environ, Sections: module.SectionsOf(module.With(context.Background(), modules))}).Load()
+	options := module.Load(module.With(t.Context(), modules))
+	options.Dir, options.Environ = dir, environ
+	return schema.ReadFiles(t.Context(), []string{path}, options).Load()
 }
 
 func document(t *testing.T, name, input string) any {

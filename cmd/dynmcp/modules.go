@@ -16,6 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/modules/proxy"
 	"github.com/dynmcp/dynmcp/modules/registry"
 	"github.com/dynmcp/dynmcp/modules/scripts"
+	"github.com/dynmcp/dynmcp/modules/secrets"
 	"github.com/dynmcp/dynmcp/modules/skills"
 	"github.com/dynmcp/dynmcp/modules/verify"
 	"github.com/dynmcp/dynmcp/modules/webhook"
@@ -35,6 +36,7 @@ var modules = []module.Module{
 	proxy.Module,
 	registry.Module,
 	scripts.Module,
+	secrets.Module,
 	skills.Module,
 	verify.Module,
 	webhook.Module,

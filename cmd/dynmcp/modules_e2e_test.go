@@ -43,6 +43,7 @@ func TestModulesGoWithTheirLine(t *testing.T) {
 			checkVerbs(t, program, m.Name)
 			checkKeys(t, program, m.Name)
 			checkSurfaces(t, program, m.Name)
+			checkSchemes(t, program, m.Name)
 		})
 	}
 	t.Run("core", func(t *testing.T) {
@@ -54,6 +55,7 @@ func TestModulesGoWithTheirLine(t *testing.T) {
 		checkVerbs(t, program, all...)
 		checkKeys(t, program, all...)
 		checkSurfaces(t, program, all...)
+		checkSchemes(t, program, all...)
 	})
 }
 
@@ -200,6 +202,29 @@ func checkSurfaces(t *testing.T, program string, without ...string) {
 				if said := string(said); strings.Contains(said, want) != gone || gone && err == nil {
 					t.Errorf("dynmcp %q: %v, %s; its module is gone: %t", args, err, said, gone)
 				}
+			}
+		}
+	}
+}
+
+// checkSchemes checks that a program takes the references to secrets of all modules but those without,
+// and refuses servers with a reference of those.
+func checkSchemes(t *testing.T, program string, without ...string) {
+	t.Helper()
+	for _, m := range modules {
+		for _, s := range m.Secrets {
+			path := filepath.Join(t.TempDir(), "mcp.json")
+			config := fmt.Appendf(nil, `{"mcp": {"a": {"command": "true", "env": {"A": "${%s:x}"}}}}`, s.Scheme())
+			if err := os.WriteFile(path, config, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			refusal := "${" + s.Scheme() + ":…} needs the module " + m.Name + ", which this build does not have"
+			gone := slices.Contains(without, m.Name)
+			if said, err := exec.Command(program, "ls", "-c", path).CombinedOutput(); err != nil || strings.Contains(string(said), refusal) != gone {
+				t.Errorf("ls with %s: %v, %s, want %q: %t", s.Scheme(), err, said, refusal, gone)
+			}
+			if said, err := exec.Command(program, "test", "-c", path).CombinedOutput(); gone && (err == nil || !strings.Contains(string(said), refusal)) {
+				t.Errorf("test with %s: %v, %s, want %q", s.Scheme(), err, said, refusal)
 			}
 		}
 	}

@@ -12,7 +12,8 @@ import (
 	zalando "github.com/zalando/go-keyring"
 
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
-	"github.com/dynmcp/dynmcp/internal/secretref"
+	"github.com/dynmcp/dynmcp/internal/cli/secret"
+	"github.com/dynmcp/dynmcp/module"
 )
 
 // The library's own mock replaces the keyring of this process.
@@ -43,7 +44,7 @@ func TestSecretsInTheKeyring(t *testing.T) {
 	}
 	keeps := func(name, want string) {
 		t.Helper()
-		if got, err := zalando.Get(secretref.Service, name); got != want {
+		if got, err := zalando.Get(secret.Service, name); got != want {
 			t.Errorf("the keyring has %q, %v for %s, want %q", got, err, name, want)
 		}
 	}
@@ -86,7 +87,7 @@ func TestSecretsInTheKeyring(t *testing.T) {
 		t.Errorf("a secret is used again: %q", got)
 	}
 	from := conf.Flags{}
-	cfg, err := from.Load(t.Context())
+	cfg, err := from.Load(module.With(t.Context(), modules))
 	if err != nil || cfg.Servers[0].Off != nil || cfg.Servers[0].Env["GITHUB_TOKEN"] != "ghp_CANARY123456789012345678901234567890" {
 		t.Errorf("loaded: %v, %v", cfg.Servers, err)
 	}
@@ -115,7 +116,7 @@ func TestSecretsInTheKeyring(t *testing.T) {
 	if err := again.Execute(); err == nil || err.Error() != "there is no secret one" {
 		t.Errorf("removed again: %v", err)
 	}
-	if err := zalando.Delete(secretref.Service, "two"); err != nil { // by somebody else
+	if err := zalando.Delete(secret.Service, "two"); err != nil { // by somebody else
 		t.Fatal(err)
 	}
 	run("", "secret", "rm", "two")

@@ -10,7 +10,6 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/entries"
 	"github.com/dynmcp/dynmcp/internal/cli/login"
 	"github.com/dynmcp/dynmcp/internal/cli/runs"
-	"github.com/dynmcp/dynmcp/internal/cli/secret"
 	"github.com/dynmcp/dynmcp/internal/cli/serve"
 	"github.com/dynmcp/dynmcp/internal/cli/ui"
 	"github.com/dynmcp/dynmcp/internal/cli/warm"
@@ -42,7 +41,6 @@ var verbs = []cli.Verb{
 	schemaVerb,
 	login.Login,
 	login.Logout,
-	secret.Verb,
 	serve.Verb,
 	connectVerb,
 	ui.Verb,

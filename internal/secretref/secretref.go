@@ -1,48 +1,45 @@
-// Package secretref resolves references to secrets in a config: keyring:NAME, cmd:COMMAND and
-// file:PATH.
+// Package secretref resolves references to secrets in a config: file:PATH, and those of the schemes of
+// modules, such as keyring:NAME.
 package secretref
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
-	"time"
 
-	"github.com/dynmcp/dynmcp/internal/display"
-	"github.com/dynmcp/dynmcp/internal/guard"
-	"github.com/dynmcp/dynmcp/internal/keyring"
-	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 	"github.com/dynmcp/dynmcp/internal/redact"
 	"github.com/dynmcp/dynmcp/internal/regular"
-	"github.com/dynmcp/dynmcp/internal/secrets"
 )
 
-const (
-	// Service is the name of the secrets' service in the keyring.
-	Service = "dynmcp secrets"
+// MaxSize is the largest size of a secret in bytes.
+const MaxSize = 64 << 10
 
-	commandTime = 30 * time.Second
-	maxSecret   = 64 << 10 // bytes
-	maxStderr   = 4 << 10  // bytes of its end to keep
-)
+// A Scheme finds the values of references that begin with its name and a colon.
+type Scheme interface {
+	// Scheme returns the name.
+	Scheme() string
+	// Resolve returns the value of what follows the colon, or an *Error. A value beside an error is
+	// what must be hidden all the same. hide has the secrets that are known, and may be nil.
+	Resolve(ctx context.Context, rest string, hide *redact.Redactor) (value string, err error)
+}
 
-// Name matches the names of secrets in the keyring.
-var Name = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_./@-]{0,99}$`)
+// Names returns the names of schemes.
+func Names(schemes []Scheme) (names []string) {
+	for _, s := range schemes {
+		names = append(names, s.Scheme())
+	}
+	return names
+}
 
-// A Resolver resolves references. Results of commands and the keyring are kept until Forget is called;
-// files are read each time, and failures are retried. It is safe for concurrent use.
+// A Resolver resolves references. Values of schemes are kept until Forget is called; files are read each
+// time, and failures are retried. It is safe for concurrent use.
 type Resolver struct {
-	Hide      *redact.Redactor // receives every value
-	TimeLimit time.Duration    // of a command; 0 is 30 s
+	Hide *redact.Redactor // receives every value
 
 	kept sync.Map // values by reference
 
@@ -68,10 +65,10 @@ type lookup struct {
 	err   error
 }
 
-// Resolve returns the value of a reference, or an *Error. A caller that gives up does not end the
+// Resolve returns the value of a reference to a file or of one of schemes, or an *Error. A caller that gives up does not end the
 // lookup for the others; the last one that gives up ends it.
-func (r *Resolver) Resolve(ctx context.Context, reference string) (string, error) {
-	l := r.join(ctx, reference)
+func (r *Resolver) Resolve(ctx context.Context, schemes []Scheme, reference string) (string, error) {
+	l := r.join(ctx, schemes, reference)
 	select {
 	case <-l.done:
 		return l.value, l.err
@@ -93,7 +90,7 @@ func (r *Resolver) Resolve(ctx context.Context, reference string) (string, error
 }
 
 // join returns the lookup of a reference, and begins it if there is none.
-func (r *Resolver) join(ctx context.Context, reference string) *lookup {
+func (r *Resolver) join(ctx context.Context, schemes []Scheme, reference string) *lookup {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := r.lookups[reference]
@@ -106,7 +103,7 @@ func (r *Resolver) join(ctx context.Context, reference string) *lookup {
 		r.lookups[reference] = l
 		go func() {
 			defer cancel()
-			l.value, l.err = r.lookUp(ctx, reference)
+			l.value, l.err = r.lookUp(ctx, schemes, reference)
 			r.mu.Lock()
 			if r.lookups[reference] == l {
 				delete(r.lookups, reference)
@@ -119,12 +116,12 @@ func (r *Resolver) join(ctx context.Context, reference string) *lookup {
 	return l
 }
 
-func (r *Resolver) lookUp(ctx context.Context, reference string) (string, error) {
+func (r *Resolver) lookUp(ctx context.Context, schemes []Scheme, reference string) (string, error) {
 	if kept, ok := r.kept.Load(reference); ok {
 		return kept.(string), nil
 	}
 	kind, rest, _ := strings.Cut(reference, ":")
-	value, err := r.find(ctx, kind, rest)
+	value, err := r.find(ctx, schemes, kind, rest)
 	r.Hide.Add(value)
 	if err == nil && kind != "file" {
 		r.kept.Store(reference, value)
@@ -132,37 +129,20 @@ func (r *Resolver) lookUp(ctx context.Context, reference string) (string, error)
 	return value, err
 }
 
-// Forget drops the results of commands and the keyring.
+// Forget drops the values of schemes.
 func (r *Resolver) Forget() { r.kept.Clear() }
 
-func (r *Resolver) find(ctx context.Context, kind, rest string) (string, error) {
-	switch kind {
-	case "keyring":
-		return fromKeyring(rest)
-	case "file":
+func (r *Resolver) find(ctx context.Context, schemes []Scheme, kind, rest string) (string, error) {
+	if kind == "file" {
 		return fromFile(ctx, rest)
-	default:
-		return r.fromCommand(ctx, rest)
 	}
+	for _, s := range schemes {
+		if s.Scheme() == kind {
+			return s.Resolve(ctx, rest, r.Hide)
+		}
+	}
+	return "", &Error{"nothing resolves ${" + kind + ":…}", "write a reference of this build: ${file:PATH}, or ${NAME} for a variable"}
 }
-
-func fromKeyring(name string) (string, error) {
-	what := "${keyring:" + name + "} has no value"
-	if !Name().MatchString(name) {
-		return "", &Error{"a ${keyring:…} has no value", "a name has letters, digits and _ . / @ -"}
-	}
-	value, err := keyring.Get(Service, name)
-	switch {
-	case errors.Is(err, keyring.ErrNotFound):
-		return "", &Error{what, "store it with: dynmcp secret set " + name}
-	case err != nil:
-		return "", &Error{what, fmt.Sprintf("the keyring cannot be used (%v): %s", err, NoKeyring)}
-	}
-	return checked(value, what)
-}
-
-// NoKeyring says what to do where there is no keyring.
-const NoKeyring = "take a variable of .env, ${cmd:COMMAND} or ${file:PATH} instead"
 
 func fromFile(ctx context.Context, path string) (string, error) {
 	const what = "a ${file:…} cannot be read"
@@ -174,75 +154,17 @@ func fromFile(ctx context.Context, path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		return "", &Error{what, fmt.Sprintf("write the full path of %q, or begin it with ~/", path)}
 	}
-	text, err := regular.Read(ctx, path, maxSecret)
+	text, err := regular.Read(ctx, path, MaxSize)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", &Error{what, "there is no file " + path}
 	} else if err != nil {
 		return "", &Error{what, err.Error()}
 	}
-	return checked(TrimNewline(string(text)), what)
+	return Checked(TrimNewline(string(text)), what)
 }
 
-// fromCommand runs a command. An error may come with a value: the output before the failure.
-func (r *Resolver) fromCommand(ctx context.Context, line string) (string, error) {
-	words, err := Split(line)
-	if err == nil && (len(words) == 0 || words[0] == "") {
-		err = errors.New("there is no command in it")
-	}
-	if err != nil {
-		return "", &Error{"a ${cmd:…} failed", err.Error()}
-	}
-	limit := cmp.Or(r.TimeLimit, commandTime)
-	what := fmt.Sprintf("${cmd:%s …} failed", filepath.Base(words[0]))
-	running, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	cmd := exec.CommandContext(running, words[0], words[1:]...)
-	if err := guard.Batch(cmd); err != nil {
-		return "", &Error{what, err.Error()}
-	}
-	cmd.WaitDelay = time.Second // for its children, which may hold its pipes
-	stdout, stderr := &head{}, &tail{}
-	cmd.Stdout, cmd.Stderr = stdout, stderr
-	err = cmd.Run()
-	value := TrimNewline(string(stdout.text))
-	switch {
-	case errors.Is(err, exec.ErrNotFound):
-		return "", &Error{what, fmt.Sprintf("there is no %q on the PATH", words[0])}
-	case stdout.full:
-		return value, &Error{what, fmt.Sprintf("it printed more than %d bytes", maxSecret)}
-	case running.Err() != nil && ctx.Err() == nil:
-		err = fmt.Errorf("it did not end within %v", limit)
-	case err == nil || errors.Is(err, exec.ErrWaitDelay):
-		return checked(value, what)
-	}
-	hint := err.Error()
-	if said := r.lastLine(string(stderr.text), value); said != "" {
-		hint += ", and it said: " + said
-	}
-	return value, &Error{what, hint}
-}
-
-// lastLine returns the last line of a command's stderr without known secrets: those of the config, of
-// the environment and of its own output.
-func (r *Resolver) lastLine(stderr, printed string) string {
-	lines := strings.Split(strings.TrimSpace(stderr), "\n")
-	if len(lines) == 1 && len(stderr) == maxStderr {
-		return "" // it may begin within a secret
-	}
-	var known redact.Redactor
-	known.Add(printed)
-	for _, entry := range os.Environ() {
-		if name, value, _ := strings.Cut(entry, "="); secrets.Named(name) {
-			known.Add(value)
-		}
-	}
-	line := known.String(r.Hide.String(lines[len(lines)-1]))
-	line = secrets.Hide(line, secrets.Find("", "", line), redact.Mark)
-	return display.Cut(display.Fold(line), 200)
-}
-
-// checked refuses invalid values.
-func checked(value, what string) (string, error) {
+// Checked returns a value, and an *Error that begins with what if it is not valid.
+func Checked(value, what string) (string, error) {
 	switch {
 	case value == "":
 		return "", &Error{what, "it is empty"}
@@ -258,27 +180,4 @@ func TrimNewline(text string) string {
 		return strings.TrimSuffix(line, "\r")
 	}
 	return text
-}
-
-// head keeps the data written to it, up to maxSecret.
-type head struct {
-	text []byte
-	full bool
-}
-
-func (h *head) Write(p []byte) (int, error) {
-	if h.full = h.full || len(h.text)+len(p) > maxSecret; h.full {
-		return 0, io.ErrShortWrite
-	}
-	h.text = append(h.text, p...)
-	return len(p), nil
-}
-
-// tail keeps the end of the data written to it.
-type tail struct{ text []byte }
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.text = append(t.text, p...)
-	t.text = bytes.Clone(t.text[max(0, len(t.text)-maxStderr):])
-	return len(p), nil
 }

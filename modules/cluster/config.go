@@ -84,7 +84,9 @@ With --base the push is refused where a colleague has pushed since that version.
 
 // pushedConfig checks a config file, prints warnings to out, and returns the version to push.
 func pushedConfig(ctx context.Context, out *terminal.Writer, path, envFile string) (configs.Version, error) {
-	files := schema.ReadFiles(ctx, []string{path}, schema.LoadOptions{EnvFile: envFile, Sections: module.SectionsOf(ctx)})
+	options := module.Load(ctx)
+	options.EnvFile = envFile
+	files := schema.ReadFiles(ctx, []string{path}, options)
 	cfg, err := conf.LoadFiles(files)
 	if missing, ok := errors.AsType[*schema.MissingVariablesError](err); ok {
 		if _, ok := errors.AsType[syntax.Errors](err); ok {

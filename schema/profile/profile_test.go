@@ -134,7 +134,7 @@ func TestUnselectedPartsAreNotResolved(t *testing.T) {
 			return "value", "", ""
 		}
 		strict := test.profile != ""
-		_, err := load([]string{filepath.Join(dir, "near.json"), filepath.Join(dir, "far.json")}, schema.LoadOptions{Environ: []string{}, Strict: strict, Select: selects(test.profile), Only: test.only, Secret: secret})
+		_, err := load([]string{filepath.Join(dir, "near.json"), filepath.Join(dir, "far.json")}, schema.LoadOptions{Environ: []string{}, Strict: strict, Select: selects(test.profile), Only: test.only, Schemes: []string{"keyring"}, Secret: secret})
 		slices.Sort(asked)
 		if got := strings.Join(asked, " "); err != nil || got != test.want {
 			t.Errorf("%+v: asked for %q, %v", test, got, err)

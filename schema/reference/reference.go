@@ -1,5 +1,6 @@
 // Package reference replaces references in texts: ${NAME} and ${NAME:-default} to variables,
-// ${keyring:NAME}, ${cmd:COMMAND} and ${file:PATH} to secrets, ${user:NAME} to what a user keeps.
+// ${file:PATH} and those of the schemes of modules, such as ${keyring:NAME}, to secrets, and ${user:NAME}
+// to what a user keeps.
 package reference
 
 import (
@@ -11,8 +12,6 @@ import (
 
 var (
 	variableName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	// secret matches a reference to a secret. ${file:-x} is a variable with a default.
-	secret = lazyregexp.New(`^\$\{(?:keyring|cmd|file):[^-]`)
 	// user matches a reference to a value of the user for whom a server is called. ${user:-x} is a
 	// variable with a default.
 	user = lazyregexp.New(`^\$\{user:([A-Za-z_][A-Za-z0-9_]*)\}$`)
@@ -75,8 +74,27 @@ func In(s string) bool {
 	return reference != ""
 }
 
+// File is the scheme of references that need no module.
+const File = "file"
+
+// Scheme returns the scheme of a reference to a secret, "" for another reference. ${file:-x} is a
+// variable with a default.
+func Scheme(reference string) string {
+	inner, ok := strings.CutPrefix(reference, "${")
+	name, rest, found := strings.Cut(inner, ":")
+	if !ok || !found || strings.HasPrefix(rest, "-") || name != File && modules[name] == "" {
+		return ""
+	}
+	return name
+}
+
 // IsSecret reports whether a reference is one to a secret.
-func IsSecret(reference string) bool { return secret().MatchString(reference) }
+func IsSecret(reference string) bool { return Scheme(reference) != "" }
+
+// Lacking says what a scheme needs that a program without its module does not have.
+func Lacking(scheme string) string {
+	return "needs the module " + modules[scheme] + ", which this build does not have"
+}
 
 // hasSecret reports whether a text has a reference to a secret.
 func hasSecret(s string) bool {

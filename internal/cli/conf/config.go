@@ -77,14 +77,16 @@ func (f *Flags) Load(ctx context.Context) (*schema.Config, error) {
 // Options returns the options of every load of the run. When ctx ends, commands that print secrets
 // are killed.
 func (f *Flags) Options(ctx context.Context) schema.LoadOptions {
-	options := schema.LoadOptions{EnvFile: f.EnvFile, Strict: f.Strict, Lenient: !f.Strict, Expose: f.expose, Only: f.Only, Sections: module.SectionsOf(ctx)}
+	options := module.Load(ctx)
+	options.EnvFile, options.Strict, options.Lenient, options.Expose, options.Only = f.EnvFile, f.Strict, !f.Strict, f.expose, f.Only
 	name, _, _ := f.profile(ctx) // Load reports its error
 	options.Select = func(cfg *schema.Config) (*schema.Config, error) {
 		return profile.Select(cfg, cmp.Or(f.Profile, name, cfg.Profile)) // Use may change it during a run
 	}
 	if !f.AsWritten {
+		schemes := module.SchemesOf(ctx)
 		options.Secret = func(reference string) (value, problem, hint string) {
-			value, err := References.Resolve(ctx, reference)
+			value, err := References.Resolve(ctx, schemes, reference)
 			if why, ok := errors.AsType[*secretref.Error](err); ok {
 				return "", why.What, why.Hint
 			}

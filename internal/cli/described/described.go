@@ -158,7 +158,7 @@ func Propose(ctx context.Context, dir string, servers []schema.Server, errOut *t
 			return nil, nil, err
 		}
 	}
-	cfg, err := schema.LoadText(filepath.Join(dir, "servers.json"), text, schema.LoadOptions{Sections: module.SectionsOf(ctx)})
+	cfg, err := schema.LoadText(filepath.Join(dir, "servers.json"), text, module.Load(ctx))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -30,7 +30,6 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/secret"
 	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
 	"github.com/dynmcp/dynmcp/internal/display"
-	"github.com/dynmcp/dynmcp/internal/keyring"
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 	"github.com/dynmcp/dynmcp/internal/packages"
 	"github.com/dynmcp/dynmcp/schema"
@@ -90,7 +89,7 @@ func (d *doctor) inventory() (text string, off int) {
 // checkPlainSecrets reports possible secrets in the config's files, and how to move them.
 func (d *doctor) checkPlainSecrets(ctx context.Context) {
 	where := "the keyring"
-	if keyring.Offered() != nil {
+	if secret.Offered(ctx) != nil {
 		where = "the .env beside the config"
 	}
 	for _, file := range d.Cfg.Sources {
@@ -103,8 +102,11 @@ func (d *doctor) checkPlainSecrets(ctx context.Context) {
 		}
 		for _, s := range servers {
 			for _, place := range s.SecretPlaces() {
-				d.add(finding{Check: aboutConfig, Level: note, Server: s.Name, Text: place + " may hold a secret in plain text",
-					Hint: fmt.Sprintf("dynmcp secret move %s -c %s moves it into %s", s.Name, shellescape.Quote(conf.Relative(file)), where)})
+				advice := "put it into the .env beside the config, and ${NAME} in its place"
+				if secret.HasModule(ctx) {
+					advice = fmt.Sprintf("dynmcp secret move %s -c %s moves it into %s", s.Name, shellescape.Quote(conf.Relative(file)), where)
+				}
+				d.add(finding{Check: aboutConfig, Level: note, Server: s.Name, Text: place + " may hold a secret in plain text", Hint: advice})
 			}
 		}
 	}

@@ -28,7 +28,8 @@ type MissingVariables struct {
 // the host's dynmcp with --env.
 func MissingUnder(ctx context.Context, cfg *schema.Config, paths []string, envFile string) (MissingVariables, error) {
 	root, err := filepath.Abs(string(filepath.Separator)) // where nobody has a .env
-	options := schema.LoadOptions{Dir: root, Sections: module.SectionsOf(ctx)}
+	options := module.Load(ctx)
+	options.Dir = root
 	if envFile != "" && err == nil {
 		options.EnvFile, err = filepath.Abs(envFile)
 	}

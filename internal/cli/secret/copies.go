@@ -42,14 +42,17 @@ func InCopies(ctx context.Context, path string) (copies []string) {
 func hasSecret(root *syntax.Node) (found bool) {
 	for _, list := range schema.ServerLists {
 		for _, entry := range root.MembersOf(list) {
-			walkTexts(entry, func(_, _ string, _ *syntax.Node, all []secrets.Secret) { found = found || len(all) > 0 })
+			WalkTexts(entry, func(_, _ string, _ *syntax.Node, all []secrets.Secret) { found = found || len(all) > 0 })
 		}
 	}
 	return found
 }
 
-// walkTexts visits the texts of an entry that can be moved, with the secrets in each.
-func walkTexts(entry syntax.Member, visit func(within, key string, n *syntax.Node, all []secrets.Secret)) {
+// movable are the keys of entries in which secrets are looked for.
+var movable = []string{"command", "url", "httpUrl", "serverUrl", "args", "env", "environment", "headers", "auth"}
+
+// WalkTexts visits the texts of an entry that can be moved, with the secrets in each.
+func WalkTexts(entry syntax.Member, visit func(within, key string, n *syntax.Node, all []secrets.Secret)) {
 	for _, m := range entry.Value.Members {
 		if !slices.Contains(movable, m.Key) {
 			continue

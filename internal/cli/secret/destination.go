@@ -1,6 +1,7 @@
 package secret
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -25,8 +26,11 @@ const (
 )
 
 // CheckPlace checks the value of --secrets. "" is valid, and leaves the choice to the verb.
-func CheckPlace(place string) error {
-	if place == "" || place == InKeyring || place == InEnv {
+func CheckPlace(ctx context.Context, place string) error {
+	switch {
+	case place == InKeyring && !HasModule(ctx):
+		return hint.With(fmt.Errorf("--secrets %s %s", place, reference.Lacking(place)), "--secrets env puts them into the .env beside the config")
+	case place == "" || place == InKeyring || place == InEnv:
 		return nil
 	}
 	return hint.With(fmt.Errorf("--secrets: unknown place %q", place), "there are keyring and env")
@@ -175,7 +179,7 @@ func (d *Destination) Write() error {
 		return nil
 	case d.keyring:
 		for _, name := range slices.Sorted(maps.Keys(d.Values)) {
-			if err := setSecret(name, d.Values[name]); err != nil {
+			if err := Set(name, d.Values[name]); err != nil {
 				return err
 			}
 		}

@@ -72,7 +72,7 @@ only if -c names it.`,
 			var added []string
 			err := cli.Interruptibly(cmd, func(ctx context.Context) (err error) {
 				m.out, m.errOut = cli.Stdout(cmd), cli.Stderr(cmd)
-				if err := secret.CheckPlace(m.secrets); err != nil {
+				if err := secret.CheckPlace(cmd.Context(), m.secrets); err != nil {
 					return err
 				}
 				m.vars = m.vars || m.secrets != ""

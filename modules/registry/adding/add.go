@@ -87,7 +87,7 @@ func (a *Adding) Entry(cmd *cobra.Command, which string, given module.Given) (s 
 		return s, nil, hint.With(err, "dynmcp search WORDS finds names; they look like io.github.user/server")
 	}
 	a.As = cmp.Or(a.As, schema.ServerName(path.Base(name)))
-	file, err := a.check()
+	file, err := a.check(cmd.Context())
 	if err != nil {
 		return s, nil, err
 	}
@@ -143,7 +143,7 @@ func (a *Adding) build(w *wizard, config *editfile.File, found *api.Server, o *a
 	if err != nil {
 		return s, nil, err
 	}
-	if to, err = a.hide(config, o, answers); err != nil {
+	if to, err = a.hide(w.cmd.Context(), config, o, answers); err != nil {
 		return s, nil, err
 	}
 	if s, err = o.Build(a.As, answers); err != nil {
@@ -153,14 +153,14 @@ func (a *Adding) build(w *wizard, config *editfile.File, found *api.Server, o *a
 }
 
 // check checks the flags and that the name of the entry is free, before any question is asked.
-func (a *Adding) check() (*editfile.File, error) {
+func (a *Adding) check(ctx context.Context) (*editfile.File, error) {
 	switch {
 	case !validName().MatchString(a.As):
 		return nil, hint.With(cli.MessageError(fmt.Sprintf("Invalid MCP name %q", a.As)), "--as NAME: lower-case letters, digits and hyphens")
 	case a.Via != "" && !slices.Contains(api.Ways, a.Via):
 		return nil, hint.With(fmt.Errorf("unknown way %q", a.Via), "use %s", strings.Join(api.Ways, ", "))
 	}
-	if err := secret.CheckPlace(a.Secrets); err != nil {
+	if err := secret.CheckPlace(ctx, a.Secrets); err != nil {
 		return nil, err
 	}
 	file, err := editfile.OpenConfig(a.Config)

@@ -1,6 +1,7 @@
 package adding
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -8,13 +9,12 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/editfile"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/internal/cli/secret"
-	"github.com/dynmcp/dynmcp/internal/keyring"
 	"github.com/dynmcp/dynmcp/modules/registry/api"
 )
 
 // hide replaces the secrets in answers by references. Answers that are references already stay.
 // to is the destination of the secrets, nil if there are none.
-func (a *Adding) hide(config *editfile.File, o *api.Option, answers api.Answers) (to *secret.Destination, err error) {
+func (a *Adding) hide(ctx context.Context, config *editfile.File, o *api.Option, answers api.Answers) (to *secret.Destination, err error) {
 	questions, err := o.Questions()
 	if err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func (a *Adding) hide(config *editfile.File, o *api.Option, answers api.Answers)
 			}
 			cli.Secrets.Add(value)
 			if to == nil {
-				if to, err = a.destination(config); err != nil {
+				if to, err = a.destination(ctx, config); err != nil {
 					return nil, err
 				}
 			}
@@ -39,8 +39,8 @@ func (a *Adding) hide(config *editfile.File, o *api.Option, answers api.Answers)
 	return to, nil
 }
 
-func (a *Adding) destination(config *editfile.File) (*secret.Destination, error) {
-	offered := keyring.Offered()
+func (a *Adding) destination(ctx context.Context, config *editfile.File) (*secret.Destination, error) {
+	offered := secret.Offered(ctx)
 	if a.Secrets == secret.InKeyring && offered != nil {
 		return nil, hint.With(fmt.Errorf("there is no keyring: %w", offered), "--secrets env puts them into the .env beside the config")
 	}

@@ -274,7 +274,7 @@ func TestArgumentsMeanThemselves(t *testing.T) {
 			t.Fatal(err)
 		}
 		write(t, path, config)
-		read, err := schema.ReadFiles(t.Context(), []string{path}, schema.LoadOptions{Environ: []string{"HOME=expanded"}, Sections: []schema.Section{schema.ServerSectionOf[api.Keys]("registry", "")}, Secret: func(reference string) (string, string, string) {
+		read, err := schema.ReadFiles(t.Context(), []string{path}, schema.LoadOptions{Environ: []string{"HOME=expanded"}, Sections: []schema.Section{schema.ServerSectionOf[api.Keys]("registry", "")}, Schemes: []string{"cmd", "keyring"}, Secret: func(reference string) (string, string, string) {
 			t.Errorf("the config refers to %s", reference)
 			return "", "", ""
 		}}).Load()

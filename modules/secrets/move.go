@@ -1,4 +1,4 @@
-package secret
+package secrets
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/editfile"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
+	"github.com/dynmcp/dynmcp/internal/cli/secret"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/internal/keyring"
 	"github.com/dynmcp/dynmcp/internal/secrets"
@@ -37,13 +38,13 @@ secrets, such as the .bak of another change, are named.`,
 		cmd.Flags().StringVarP(&from.Config, "config", "c", "", "the config `file` (default: the one in the working directory)")
 		place := cmd.Flags().String("secrets", "", "where they go: keyring, or env for the .env beside the config")
 		yes := cmd.Flags().BoolP("yes", "y", false, "write without asking")
-		cli.CompleteValues(cmd, map[string][]string{"secrets": {InKeyring, InEnv}})
+		cli.CompleteValues(cmd, map[string][]string{"secrets": {secret.InKeyring, secret.InEnv}})
 		cmd.ValidArgsFunction = conf.CompleteServers(&from, "")
 		return func(cmd *cobra.Command, args []string) error {
-			if err := CheckPlace(*place); err != nil {
+			if err := secret.CheckPlace(cmd.Context(), *place); err != nil {
 				return err
 			}
-			inKeyring := *place == InKeyring || *place == "" && keyring.Offered() == nil
+			inKeyring := *place == secret.InKeyring || *place == "" && keyring.Offered() == nil
 			return moveSecrets(cmd, from.Config, inKeyring, *yes, strings.Join(args, ""))
 		}
 	},
@@ -56,7 +57,7 @@ func moveSecrets(cmd *cobra.Command, config string, inKeyring, yes bool, server 
 		return err
 	}
 	defer unlock()
-	to, err := Open(file, inKeyring)
+	to, err := secret.Open(file, inKeyring)
 	if err == nil {
 		err = to.Writable(file)
 	}
@@ -91,16 +92,13 @@ func moveSecrets(cmd *cobra.Command, config string, inKeyring, yes bool, server 
 
 // nameCopies warns of copies of a config that still have secrets.
 func nameCopies(cmd *cobra.Command, path string) {
-	for _, at := range InCopies(cmd.Context(), path) {
+	for _, at := range secret.InCopies(cmd.Context(), path) {
 		cli.Stderr(cmd).Labelled(terminal.Yellow, "warning: ", at+" still has secrets in plain text: remove it")
 	}
 }
 
-// movable are the keys of entries in which secrets are looked for.
-var movable = []string{"command", "url", "httpUrl", "serverUrl", "args", "env", "environment", "headers", "auth"}
-
 // moved returns the text of a config with secrets replaced by references.
-func moved(file *editfile.File, to *Destination, server string) ([]byte, error) {
+func moved(file *editfile.File, to *secret.Destination, server string) ([]byte, error) {
 	root, err := (&syntax.Source{Name: file.Path, Data: file.Old}).Parse()
 	if err != nil {
 		return nil, err
@@ -122,8 +120,8 @@ func moved(file *editfile.File, to *Destination, server string) ([]byte, error) 
 }
 
 // moveOut adds the changed texts of an entry to texts, with secrets replaced by references.
-func moveOut(entry syntax.Member, to *Destination, texts map[*syntax.Node]string) {
-	walkTexts(entry, func(within, key string, n *syntax.Node, all []secrets.Secret) {
+func moveOut(entry syntax.Member, to *secret.Destination, texts map[*syntax.Node]string) {
+	secret.WalkTexts(entry, func(within, key string, n *syntax.Node, all []secrets.Secret) {
 		if len(all) == 0 {
 			return
 		}
