@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
-	"github.com/dynmcp/dynmcp/aggregator/internal/surface/browser"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface/tree"
+	"github.com/dynmcp/dynmcp/aggregator/surface"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
@@ -49,45 +47,17 @@ func (a *Aggregator) View() *catalog.View {
 	return views[catalog.NoTasks]
 }
 
-// Discover answers a JSONPath query (RFC 9535) over the known tools and servers, as the
-// tool mcp_discover does, without a limit of size. It returns the JSON array of all matches,
-// or the value itself if the query can match only one. It waits for servers that are
-// starting, and loads the server if there is only one. The error says where the query is
-// wrong, or why that server could not be loaded.
-func (a *Aggregator) Discover(jsonpath string) (json.RawMessage, error) {
-	params := json.RawMessage(`{}`)
-	if only := a.View().ServerFor(""); only != "" {
-		params = wire.Set(params, "server", wire.Quote(only))
-	}
-	if _, err := a.Call(a.ctx, "tools/list", params); err != nil {
-		return nil, err
-	}
-	return browser.Query(a.catalog.View(), jsonpath)
-}
-
-// Call sends a request to a server and returns its result unchanged. It takes each request
-// that the tool mcp_call takes, such as tools/call with a tool's exposed name, or
-// resources/read. A server that is not running is started first. params is a JSON object or
-// nil. A tool that fails, or cannot be called, returns a result with isError and a nil
-// error. An error is a JSON-RPC error of the server or of dynmcp, or that of ctx, whose end
-// cancels the request.
+// Request makes a request of the program itself, and returns the result unchanged; by says how it calls a
+// tool. A server that is not running is started first. A tool that fails, or cannot be called, returns a
+// result with isError and a nil error. An error is a JSON-RPC error of the server or of dynmcp, or that
+// of ctx, whose end cancels the request.
 //
-// The caller declares no capabilities to servers, unless a host has declared some before.
-func (a *Aggregator) Call(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	return a.callAs(ctx, "", method, params)
+// The program declares no capabilities to servers, unless a host has declared some before.
+func (a *Aggregator) Request(ctx context.Context, by *surface.Target, method string, params json.RawMessage) (json.RawMessage, error) {
+	return a.requestAs(ctx, "", by, method, params)
 }
 
-func (a *Aggregator) callAs(ctx context.Context, user string, method string, params json.RawMessage) (json.RawMessage, error) {
-	if params == nil {
-		params = json.RawMessage(`{}`)
-	}
-	if !wire.Valid(params) {
-		return nil, errors.New("params are not JSON")
-	}
-	method, params, err := browser.ReadRequest(wire.Set(fmt.Appendf(nil, `{"method":%s}`, wire.Quote(method)), "params", params))
-	if err != nil {
-		return nil, err
-	}
+func (a *Aggregator) requestAs(ctx context.Context, user string, by *surface.Target, method string, params json.RawMessage) (json.RawMessage, error) {
 	s := a.openSession(Identity{User: user, Local: true})
 	s.Host = noHost{}
 	s.declare(json.RawMessage(`{}`), transports.Handshake)
@@ -105,12 +75,14 @@ func (a *Aggregator) callAs(ctx context.Context, user string, method string, par
 	}
 	defer context.AfterFunc(ctx, func() { r.Cancel(nil) })()
 	s.agg.fleet.Begin(s.Session)
-	request{s, r}.handleInner(browser.Target)
+	request{s, r}.handleInner(by)
 	select {
 	case got := <-answered:
 		return got.result, got.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	case <-a.ctx.Done():
+		return nil, context.Cause(a.ctx)
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/records/memkv"
 	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/internal/wire"
+	browser "github.com/dynmcp/dynmcp/modules/browser/tools"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -214,7 +215,7 @@ func (c *cluster) kill(r *replica) {
 
 // call calls a tool as a user on a replica, and returns the text of the result.
 func (r *replica) call(ctx context.Context, user, tool, arguments string) (text string, failed bool, err error) {
-	result, err := r.callAs(ctx, user, "tools/call", fmt.Appendf(nil, `{"name":%q,"arguments":%s}`, tool, arguments))
+	result, err := r.requestAs(ctx, user, browser.Target, "tools/call", fmt.Appendf(nil, `{"name":%q,"arguments":%s}`, tool, arguments))
 	if err != nil {
 		return "", false, err
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/records/memkv"
 	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/internal/wire"
+	browser "github.com/dynmcp/dynmcp/modules/browser/tools"
 	proxy "github.com/dynmcp/dynmcp/modules/proxy/tools"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
@@ -166,7 +167,7 @@ func (a *actor) server() string {
 }
 
 // added are the surfaces of modules.
-var added = []surface.Kind{proxy.Surface}
+var added = []surface.Kind{browser.Surface, proxy.Surface}
 
 // addedNames has the names of added, for a config.
 func addedNames() []schema.Section {

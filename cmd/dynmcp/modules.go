@@ -6,6 +6,7 @@ import (
 	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/modules/activity"
 	"github.com/dynmcp/dynmcp/modules/apps"
+	"github.com/dynmcp/dynmcp/modules/browser"
 	"github.com/dynmcp/dynmcp/modules/cluster"
 	"github.com/dynmcp/dynmcp/modules/credentials"
 	"github.com/dynmcp/dynmcp/modules/hosts"
@@ -26,6 +27,7 @@ import (
 var modules = []module.Module{
 	activity.Module,
 	apps.Module,
+	browser.Module,
 	cluster.Module,
 	credentials.Module,
 	hosts.Module,

@@ -12,7 +12,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/module"
-	surfaces "github.com/dynmcp/dynmcp/modules/proxy"
+	"github.com/dynmcp/dynmcp/modules/browser"
+	of "github.com/dynmcp/dynmcp/modules/proxy"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -35,7 +36,7 @@ func TestMain(m *testing.M) {
 
 // inProgram returns the context of a program with all surfaces.
 func inProgram(t *testing.T) context.Context {
-	return module.With(t.Context(), []module.Module{surfaces.Module})
+	return module.With(t.Context(), []module.Module{browser.Module, of.Module})
 }
 
 // tool returns the definition of a read-only tool.

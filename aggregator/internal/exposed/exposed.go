@@ -10,7 +10,6 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/direct"
 	"github.com/dynmcp/dynmcp/aggregator/internal/discover"
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
-	"github.com/dynmcp/dynmcp/aggregator/internal/surface/browser"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface/script"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface/tree"
 	"github.com/dynmcp/dynmcp/aggregator/surface"
@@ -22,7 +21,6 @@ import (
 var core = []surface.Kind{
 	{Name: schema.ExposeDiscover, New: discover.New},
 	{Name: schema.ExposeTree, New: tree.New},
-	{Name: schema.ExposeBrowser, New: browser.New},
 	{Name: schema.ExposeDirect, New: direct.New},
 	{Name: schema.ExposeScript, New: script.New},
 }

@@ -1,6 +1,6 @@
-// Package browser is the surface of MCP Browser: one tool to query the catalogue by JSONPath, and one
+// Package tools is the surface of MCP Browser: one tool to query the catalogue by JSONPath, and one
 // for any request.
-package browser
+package tools
 
 import (
 	"encoding/json"
@@ -14,8 +14,10 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// New returns the surface.
-func New(cfg *schema.Config) surface.Surface {
+// Surface is the surface browser.
+var Surface = surface.Kind{Name: schema.ExposeBrowser, New: newSurface}
+
+func newSurface(cfg *schema.Config) surface.Surface {
 	s := surface.Surface{
 		Tools: []surface.Tool{
 			{

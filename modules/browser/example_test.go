@@ -1,4 +1,4 @@
-package aggregator_test
+package browser_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/modules/browser"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -31,7 +32,7 @@ func init() {
 
 // A Go program uses servers from a config file in the format of MCP Browser, with its two
 // methods.
-func ExampleAggregator_Call() {
+func ExampleBrowser_Call() {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
 		panic(err)
@@ -60,21 +61,22 @@ servers:
 	if err != nil {
 		panic(err)
 	}
-	browser, err := aggregator.New(cfg, aggregator.Options{Version: "1"})
+	agg, err := aggregator.New(cfg, aggregator.Options{Version: "1"})
 	if err != nil {
 		panic(err)
 	}
-	defer browser.Close()
+	defer agg.Close()
+	servers := browser.Browser{Aggregator: agg}
 
 	// A server with a description is started when it is first used, which is here.
-	found, err := browser.Discover("$.tools[?(@.name contains 'file')].name")
+	found, err := servers.Discover("$.tools[?(@.name contains 'file')].name")
 	fmt.Println(string(found), err)
-	result, err := browser.Call(ctx, "tools/call", []byte(`{
+	result, err := servers.Call(ctx, "tools/call", []byte(`{
 		"name": "mcp_call",
 		"arguments": {"method": "tools/call", "params": {"name": "my-server/stat", "arguments": {"file_path": "/absolute/path/to/file.txt"}}}
 	}`))
 	fmt.Println(string(result), err)
-	_, err = browser.Discover("$.tools[")
+	_, err = servers.Discover("$.tools[")
 	fmt.Println(err)
 	// Output:
 	// ["my-server/read_file","my-server/write_file"] <nil>
