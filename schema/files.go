@@ -104,7 +104,7 @@ func (c content) configError() error {
 	case c.err == nil:
 		return nil
 	case errors.Is(c.err, fs.ErrNotExist):
-		return &fileError{fmt.Sprintf("Config file not found: %s", c.path), c.err}
+		return &fileError{fmt.Sprintf("Config file not found: %s; check the path, or make the file with dynmcp init --path", c.path), c.err}
 	case errors.Is(c.err, regular.ErrDirectory):
 		return fmt.Errorf("the config file %w; name the file in it", c.err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/internal/nearest"
 )
 
 // CompleteValues completes flags with the given values.
@@ -110,5 +111,22 @@ func One(missing, how string) cobra.PositionalArgs {
 
 // UnexpectedArgument returns the error for an argument that a verb does not accept.
 func UnexpectedArgument(cmd *cobra.Command, arg string) error {
+	if verbs := VerbsBelow(cmd); len(verbs) > 0 {
+		err := fmt.Errorf("unknown command %q of %s", arg, cmd.CommandPath())
+		if near := nearest.Word(arg, verbs); near != "" {
+			return hint.With(err, "did you mean %s %s?", cmd.CommandPath(), near)
+		}
+		return hint.With(err, "it has %s", strings.Join(verbs, ", "))
+	}
 	return hint.With(fmt.Errorf("unexpected argument %q", arg), "%s --help shows its usage", cmd.CommandPath())
+}
+
+// VerbsBelow returns the names of the verbs below a command that its help shows.
+func VerbsBelow(cmd *cobra.Command) (names []string) {
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	return names
 }

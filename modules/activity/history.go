@@ -60,7 +60,7 @@ func addFilter(cmd *cobra.Command, f *activity.Filter) {
 // logVerb shows the calls that were recorded.
 var logVerb = cli.Verb{
 	Use:   "log [flags]",
-	Group: cli.Watch,
+	Group: cli.Watch, Aliases: []string{"logs"},
 	Short: "Show recorded calls",
 	Long: `Show recorded calls, with "activity" in the config: when, what, how it
 ended, how long it took, and for whom. The last ones are at the end.`,

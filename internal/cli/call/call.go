@@ -82,11 +82,16 @@ func runCall(ctx context.Context, t *selfhost.Target, cmd *cobra.Command, args [
 	result, err := callTool(ctx, h.Conn, t.ErrOut, tool.Name, input)
 	if err != nil {
 		rpc, ok := errors.AsType[*wire.Error](err)
-		if err = toolError(tool.Name, err); ok && rpc.Code == wire.CodeInvalidParams {
+		shown := ok && strings.Contains(rpc.Message, schemaForModels)
+		if ok {
+			rpc.Message = strings.Replace(rpc.Message, schemaForModels, schemaForPeople, 1)
+		}
+		if err = toolError(tool.Name, err); ok && rpc.Code == wire.CodeInvalidParams && !shown {
 			return hint.With(err, describeHint, tool.Name)
 		}
 		return err
 	}
+	result = bytes.Replace(result, []byte(schemaForModels), []byte(schemaForPeople), 1)
 	return flags.print(t.Out, tool, result, h.Answered())
 }
 
@@ -185,6 +190,13 @@ func toolError(tool string, err error) error {
 
 const describeHint = "dynmcp describe %s shows what it takes"
 
+// What the discover surface writes above the input schema of a tool that complains of its input, and
+// what a person reads instead, who has given arguments and no tool_input.
+const (
+	schemaForModels = ", which tool_input has to fit:"
+	schemaForPeople = ", which the arguments have to fit:"
+)
+
 // print prints a result. answered reports that it is the server's, and not dynmcp's own text about a call
 // that it refused or lost.
 func (f *callFlags) print(out *terminal.Writer, tool *catalog.Tool, result json.RawMessage, answered bool) error {
@@ -213,6 +225,7 @@ func (f *callFlags) print(out *terminal.Writer, tool *catalog.Tool, result json.
 		return out.Err
 	case !answered && len(r.Content) > 0:
 		return cli.MessageError(r.Content[0].Text)
+	case bytes.Contains(result, []byte(schemaForPeople)): // the schema has just been printed
 	case bytes.Contains(result, fmt.Append(nil, wire.CodeInvalidParams)): // as SDKs of servers write it
 		return hint.With(err, describeHint, tool.Name)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -19,7 +20,9 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/oauth"
+	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
 // endpointWidth is the displayed width of a command line or address.
@@ -28,7 +31,7 @@ const endpointWidth = 48
 // List lists the servers of a config.
 var List = cli.Verb{
 	Use:   "ls [flags]",
-	Group: cli.Look, Aliases: []string{"list", "status"},
+	Group: cli.Look, Aliases: []string{"list", "status", "servers"},
 	Short: "List the servers of the config",
 	Long: `List the servers of the config in the order of the file. Nothing is started or
 connected to. Secrets and values of variables are not shown. STATE is that of the last
@@ -75,6 +78,7 @@ type lsEntry struct {
 	MaxCalls    int             `json:"max_calls,omitempty"`
 	Limits      json.RawMessage `json:"limits,omitempty"`          // those that differ from the defaults, by key
 	Sandbox     string          `json:"sandbox_warning,omitempty"` // limits that this system cannot enforce
+	Command     string          `json:"command_warning,omitempty"` // a command that holds its arguments
 	Description string          `json:"description,omitempty"`
 	Off         string          `json:"off,omitempty"` // the reason
 	Source      schema.Origin   `json:"source"`
@@ -115,6 +119,7 @@ func list(cfg *schema.Config, started map[string]runs.Server) []lsEntry {
 			MaxCalls:    s.MaxCalls,
 			Limits:      s.Limits(),
 			Sandbox:     confine.Warning(s),
+			Command:     commandWarning(s),
 			Description: s.Description,
 			Off:         off,
 			Source:      cfg.Origin(s.Name),
@@ -149,6 +154,17 @@ func mode(s schema.Server) string {
 		return "lazy"
 	}
 	return "eager"
+}
+
+// commandWarning says that the command of a server is not a program alone, or "".
+func commandWarning(s schema.Server) string {
+	if s.Transport != schema.Stdio || s.Off != nil {
+		return ""
+	}
+	if failed, ok := errors.AsType[*transports.Failure](command.CheckWords(s)); ok {
+		return failed.Cause.Error() + "; " + failed.Hint
+	}
+	return ""
 }
 
 func authorization(s schema.Server) string {
@@ -250,6 +266,9 @@ func writeEntries(out *terminal.Writer, entries []lsEntry, effective bool) error
 		}
 		if e.Sandbox != "" {
 			out.Say("%s: %s", e.Name, e.Sandbox)
+		}
+		if e.Command != "" {
+			out.Say("%s: %s", e.Name, e.Command)
 		}
 		if e.AsksRoots {
 			out.Printf("%s asks for roots: hosts that share a run have one process of it for each set of roots\n", e.Name)

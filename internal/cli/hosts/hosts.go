@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
+	"github.com/dynmcp/dynmcp/internal/nearest"
 	"github.com/dynmcp/dynmcp/schema/hostfile"
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
@@ -102,7 +103,11 @@ func TwoLines(names []string) string {
 // Among returns the host called name, which must be one of among.
 func Among(name string, among []string) (Host, error) {
 	if !slices.Contains(among, name) {
-		return Host{}, hint.With(fmt.Errorf("unknown host %q", name), "use %s", strings.Join(among, ", "))
+		err := fmt.Errorf("unknown host %q", name)
+		if near := nearest.Word(name, among); near != "" {
+			return Host{}, hint.With(err, "did you mean %s?", near)
+		}
+		return Host{}, hint.With(err, "use %s", strings.Join(among, ", "))
 	}
 	return named(name), nil
 }

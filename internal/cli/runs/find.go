@@ -128,7 +128,7 @@ func (f Found) Answer(ctx context.Context, id, answer string) error {
 // describes has in errors.
 func Choose(all []Found, pid int, what string, has func(Found) bool) (Found, error) {
 	if len(all) == 0 {
-		return Found{}, errors.New("no run of dynmcp was found")
+		return Found{}, hint.With(errors.New("no run of dynmcp was found"), "a host starts one when it connects (dynmcp install), dynmcp serve one for many hosts")
 	}
 	all = slices.DeleteFunc(all, func(f Found) bool { return pid != 0 && pid != f.PID || !has(f) })
 	const list = "dynmcp ps lists the runs and their servers"

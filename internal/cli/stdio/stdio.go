@@ -19,6 +19,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/internal/event"
+	"github.com/dynmcp/dynmcp/internal/nearest"
 	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -114,7 +115,13 @@ func (f *Flags) Serve(cmd *cobra.Command, args []string, messages *event.Tap) er
 func unknownVerb(cmd *cobra.Command, word string) error {
 	err := fmt.Errorf("unknown command %q", word)
 	cmd.SuggestionsMinimumDistance = max(1, len(word)/3)
-	if near := cmd.SuggestionsFor(word); len(near) > 0 {
+	near := cmd.SuggestionsFor(word)
+	if len(near) == 0 {
+		if swapped := nearest.Word(word, cli.VerbsBelow(cmd)); swapped != "" { // cobra counts two edits for two letters that are swapped
+			near = []string{swapped}
+		}
+	}
+	if len(near) > 0 {
 		return hint.With(err, "did you mean dynmcp %s? To wrap a server, write: dynmcp -- %s", strings.Join(near, " or "), word)
 	}
 	return hint.With(err, "to wrap a server, write: dynmcp -- %s", word)

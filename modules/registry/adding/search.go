@@ -219,7 +219,7 @@ func searchAll(ctx context.Context, errOut *terminal.Writer, all []*api.Client, 
 		}
 	}
 	if len(errs) == len(all) {
-		return nil, hint.With(errors.Join(errs...), "nothing is kept of an earlier search for these words")
+		return nil, hint.With(errors.Join(errs...), "check the network and the address of the registry: no earlier answer to these words is kept")
 	}
 	for _, err := range errs {
 		errOut.Say("%v", err)

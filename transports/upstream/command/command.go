@@ -165,20 +165,46 @@ func Check(server schema.Server) error {
 		}
 	}
 	_, err := LookPath(server)
-	if first, rest, ok := strings.Cut(server.Command, " "); err != nil && ok {
-		if _, err := Find(first, server.Cwd, Environment(server.Env, server.InheritEnv)); err == nil {
-			args, _ := json.Marshal(append(strings.Fields(rest), server.Args...)) // strings can be marshalled
-			return startError(server, fmt.Errorf("the command %q is not there: it is several words", server.Command),
-				fmt.Sprintf(`write the program as the command and the other words as args: "command": %q, "args": %s`, first, args))
-		}
-	}
 	if err != nil {
+		if words := severalWords(server); words != nil {
+			return words
+		}
 		if lookup, ok := errors.AsType[*exec.Error](err); ok {
 			err = lookup.Err // without the name
 		}
 		return startError(server, fmt.Errorf("the command %q is not there: %w", server.Command, err), "install it, or give its full path; PATH may differ in programs started from a desktop")
 	}
 	return nil
+}
+
+// CheckWords checks that the command of a stdio server is a program, and not a program and its
+// arguments. The error is a *transports.Failure.
+func CheckWords(server schema.Server) error {
+	server = AtHome(server)
+	if !strings.Contains(server.Command, " ") {
+		return nil
+	}
+	if _, err := LookPath(server); err == nil {
+		return nil
+	}
+	if words := severalWords(server); words != nil {
+		return words
+	}
+	return nil
+}
+
+// severalWords returns the error for a command whose first word is a program, or nil.
+func severalWords(server schema.Server) *transports.Failure {
+	first, rest, ok := strings.Cut(server.Command, " ")
+	if !ok {
+		return nil
+	}
+	if _, err := Find(first, server.Cwd, Environment(server.Env, server.InheritEnv)); err != nil {
+		return nil
+	}
+	args, _ := json.Marshal(append(strings.Fields(rest), server.Args...)) // strings can be marshalled
+	return startError(server, fmt.Errorf("the command %q is not there: it is several words", server.Command),
+		fmt.Sprintf(`write the program as the command and the other words as args: "command": %q, "args": %s`, first, args))
 }
 
 func startError(server schema.Server, cause error, hint string) *transports.Failure {
