@@ -91,7 +91,7 @@ func sortedKeys(m map[string]string) []string {
 func Remedy(err error) string {
 	switch {
 	case errors.Is(err, errCorrupt), errors.Is(err, errOlder):
-		return "it is written again when the server starts, or now by dynmcp warm"
+		return "it is written again when the server starts, or now by dynmcp test --store"
 	case errors.Is(err, errNewer):
 		return "update this dynmcp, or remove the file if the newer one is not used any more"
 	case errors.Is(err, errForeign):

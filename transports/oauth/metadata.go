@@ -260,7 +260,7 @@ func isDocument(clientID string) bool { return strings.HasPrefix(clientID, "http
 
 // logoutFirst ends the refusals to give the client of the config to another issuer.
 func (d *discovery) logoutFirst() string {
-	return fmt.Sprintf(`: if both are the server's, run "dynmcp logout %s" first`, d.entry)
+	return fmt.Sprintf(`: if both are the server's, run "dynmcp login %s --forget" first`, d.entry)
 }
 
 func hostOf(address string) string {

@@ -148,7 +148,7 @@ func refusals() map[string]refusal {
 			return err
 		}},
 		"… does not match pre-registered credentials issuer …": {
-			auth: known, says: `"dynmcp logout web"`, follow: func(a *schema.Auth) { a.Scope = "after a logout" }, produce: loginMoved,
+			auth: known, says: `"dynmcp login web --forget"`, follow: func(a *schema.Auth) { a.Scope = "after a logout" }, produce: loginMoved,
 		},
 		"refresh its login: …": {produce: failedRefresh},
 	}

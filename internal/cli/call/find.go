@@ -25,7 +25,7 @@ var Find = cli.Verb{
 matches come first; tools of several servers that have one name stay together
 and count as one. Servers that were started before are searched as they were
 then; the others are started, and those that cannot be are named on stderr.
-dynmcp warm starts and lists all again.
+dynmcp test --store starts and lists all again.
 
 The exit status is 1 if nothing was found.`,
 	Example: `  dynmcp find read a file

@@ -115,7 +115,7 @@ func listRules(ctx context.Context, t *selfhost.Target, servers []schema.Server)
 	}
 	for _, s := range servers {
 		if info, ok := h.View().Server(s.Name); ok && !info.Stored {
-			t.ErrOut.Say("%s has not been listed yet: dynmcp warm %s lists its tools", s.Name, s.Name)
+			t.ErrOut.Say("%s has not been listed yet: dynmcp test --store %s lists its tools", s.Name, s.Name)
 		}
 	}
 	return t.Out.Err

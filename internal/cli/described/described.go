@@ -30,8 +30,8 @@ var Verb = cli.Verb{
 	Long: `Show what a model reads of each server, for how many of its tools a search over
 the descriptions has it among the first three, and a description made of what
 its tools are about. Nothing is started: what counts is what is stored.`,
-	Example: `  dynmcp describe-servers
-  dynmcp describe-servers --json | jq '.[].proposal'`,
+	Example: `  dynmcp doctor --descriptions
+  dynmcp doctor --descriptions --json | jq '.[].proposal'`,
 	Args:     cli.AtMost(0),
 	Complete: cobra.NoFileCompletions,
 	New: func(cmd *cobra.Command) cli.Run {
@@ -131,7 +131,7 @@ func write(out *terminal.Writer, all []rating) {
 	for _, s := range all {
 		out.Printf("%s: %s\n", s.Name, s.Description)
 		if s.Found.Tools == 0 {
-			out.Printf("  its tools are not known: dynmcp warm %s lists them\n", s.Name)
+			out.Printf("  its tools are not known: dynmcp test --store %s lists them\n", s.Name)
 			continue
 		}
 		out.Printf("  %s\n", s.Found)

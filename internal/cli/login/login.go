@@ -4,6 +4,7 @@ package login
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -45,6 +46,7 @@ machine ends at a page that does not load: paste the address of that page. With
 		cluster := module.ClusterOf(cmd.Context())
 		cluster.AddFlags(cmd, false)
 		forget := cmd.Flags().Bool("forget", false, "remove the stored login, and revoke its tokens where that is possible")
+		principal := addPrincipal(cmd)
 		noBrowser := cmd.Flags().Bool("no-browser", false, "print the address of the login page instead of opening it")
 		scopes := cmd.Flags().StringSlice("scope", nil, "a `scope` to ask for besides those that the server names; may be repeated")
 		timeout := cmd.Flags().Duration("timeout", loginTimeout, "how long to wait for the login; 0 is for ever")
@@ -52,7 +54,10 @@ machine ends at a page that does not load: paste the address of that page. With
 		return cli.Interruptible(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			from.Only = args
 			if *forget {
-				return forgetLogin(ctx, cmd, &from, cluster, "")
+				return forgetLogin(ctx, cmd, &from, cluster, *principal)
+			}
+			if *principal != "" {
+				return hint.With(errors.New("--principal goes with --forget"), "a user of the gateway logs in at its page")
 			}
 			server, err := loginServer(ctx, &from, args[0])
 			if err != nil {
@@ -78,21 +83,25 @@ var Logout = cli.Verb{
 	Long: `Forget the login at a server of the config. Its tokens are revoked where the
 server's authorization server offers that. --principal names a user of the
 gateway, whose own login at a server with credentials of users is forgotten.`,
-	Example: `  dynmcp logout linear
-  dynmcp logout linear --principal "https://login.example.com ann"`,
+	Example: `  dynmcp login linear --forget
+  dynmcp login linear --forget --principal "https://login.example.com ann"`,
 	Args: oneServer,
 	New: func(cmd *cobra.Command) cli.Run {
 		var from conf.Flags
 		from.Add(cmd)
 		cluster := module.ClusterOf(cmd.Context())
 		cluster.AddFlags(cmd, false)
-		principal := cmd.Flags().String("principal", "", "the `user` of the gateway whose login it is, as dynmcp log shows him")
+		principal := addPrincipal(cmd)
 		cmd.ValidArgsFunction = conf.CompleteServers(&from, "")
 		return cli.Interruptible(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			from.Only = args
 			return forgetLogin(ctx, cmd, &from, cluster, *principal)
 		})
 	},
+}
+
+func addPrincipal(cmd *cobra.Command) *string {
+	return cmd.Flags().String("principal", "", "with --forget, the `user` of the gateway whose login it is, as dynmcp log shows him")
 }
 
 // forgetLogin removes the login at the server that from selects.

@@ -30,8 +30,8 @@ found and shown from then on without starting them. Without a name that is all
 servers of the config, several at a time; each result is printed as it comes.
 
 The exit status is 1 if a server failed. What is known of that one stays.`,
-	Example: `  dynmcp warm
-  dynmcp warm files git --timeout 10s`,
+	Example: `  dynmcp test --store
+  dynmcp test --store files git --timeout 10s`,
 	Args: cobra.ArbitraryArgs,
 	New: func(cmd *cobra.Command) cli.Run {
 		on := selfhost.Target{About: selfhost.OfServers}
@@ -104,9 +104,12 @@ func OfferWarm(cmd *cobra.Command, from conf.Flags, now bool, only ...string) er
 	if len(unknown) == 0 {
 		return nil
 	}
-	which := strings.Join(conf.Names(unknown), ", ")
-	if !now && !cli.Confirmed(cmd, fmt.Sprintf("Never listed, so that the first session does not know their tools: %s\nStart and list them now?", which)) {
-		on.ErrOut.Printf("Never listed, so that the first session does not know their tools: %s\nTo list them: %s\n", which, warmLine(&on.Flags))
+	which, them := strings.Join(conf.Names(unknown), ", "), "it"
+	if len(unknown) > 1 {
+		them = "them"
+	}
+	if !now && !cli.Confirmed(cmd, fmt.Sprintf("dynmcp has not seen the tools of %s yet. Start %s now to list them?", which, them)) {
+		on.ErrOut.Printf("dynmcp has not seen the tools of %s yet: the first session does not find them.\nTo list them: %s\n", which, warmLine(&on.Flags))
 		return nil
 	}
 	return cli.Interruptibly(cmd, func(ctx context.Context) error {
@@ -125,7 +128,7 @@ func OfferWarm(cmd *cobra.Command, from conf.Flags, now bool, only ...string) er
 
 // warmLine returns the command line that lists the servers of the config.
 func warmLine(f *conf.Flags) string {
-	words := []string{"dynmcp", "warm"}
+	words := []string{"dynmcp", "test", "--store"}
 	if files, err := f.Files(); err == nil {
 		words = append(words, "-c", files[0])
 	}

@@ -44,7 +44,7 @@ the other hosts that are installed so: it starts dynmcp connect.
 
 --direct has the host see every tool as itself, server__tool, for hosts with a tool
 search of their own. Servers are listed as they were when they last ran, and none
-is started before a call; dynmcp warm lists those that never ran.
+is started before a call; dynmcp test --store lists those that never ran.
 
 --take-over also takes out of the host what dynmcp's config has, as import put it
 there: otherwise the model has every tool twice. --uninstall gives the old file

@@ -34,7 +34,7 @@ one: those that dynmcp add made of a registry, and commands with a version of a 
 npm or PyPI, or with a tag of a container's image. The registry is asked, or npm and pip
 are, as they are set up here. No server is started. The exit status is 1 if a server could not
 be asked for.`,
-	Example:  `  dynmcp outdated`,
+	Example:  `  dynmcp update --check`,
 	Complete: cobra.NoFileCompletions,
 	New: func(cmd *cobra.Command) cli.Run {
 		from := conf.Flags{AsWritten: true}
