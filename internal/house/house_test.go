@@ -51,7 +51,7 @@ var outgrown = map[string]struct {
 
 	"references up in schema/hostfile": {25, "an entry may name a file that has entries, and the table of keys refers to the conversions"},
 
-	"package schema": {4_350, "the keys of entries in modules, and of each user's credentials came"},
+	"package schema": {4_750, "the keys of entries in modules, of each user's credentials, and edits of any key came"},
 
 	"package aggregator": {4_150, "modules that serve extensions came"},
 

@@ -33,7 +33,7 @@ type printed struct {
 func (printed) Scheme() string { return "cmd" }
 
 func (p printed) Resolve(ctx context.Context, line string, hide *redact.Redactor) (string, error) {
-	words, err := split(line)
+	words, err := secretref.Split(line)
 	if err == nil && (len(words) == 0 || words[0] == "") {
 		err = errors.New("there is no command in it")
 	}

@@ -112,12 +112,12 @@ func TestSplit(t *testing.T) {
 		{"op read \\\n  op://x/y \\\n", []string{"op", "read", "op://x/y"}},
 		{"a\\\nb \"c\\\nd\" 'e\\\nf'", []string{"ab", "cd", "e\\\nf"}},
 	} {
-		if got, err := split(test.in); err != nil || !slices.Equal(got, test.want) {
+		if got, err := secretref.Split(test.in); err != nil || !slices.Equal(got, test.want) {
 			t.Errorf("%q: got %q, %v, want %q", test.in, got, err, test.want)
 		}
 	}
 	for _, in := range []string{`'a`, `"a`, `a\`, `"a\"`} {
-		if got, err := split(in); err == nil {
+		if got, err := secretref.Split(in); err == nil {
 			t.Errorf("%q: got %q", in, got)
 		}
 	}

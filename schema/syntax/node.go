@@ -152,3 +152,6 @@ func (n *Node) Below(at ...any) (inner *Node, path string) {
 func Item(path string, i int) string {
 	return path + "[" + strconv.Itoa(i) + "]"
 }
+
+// IsText reports whether n is this text.
+func (n *Node) IsText(s string) bool { return n != nil && n.Kind == Text && n.Scalar == s }

@@ -1,13 +1,13 @@
-package secrets
+package secretref
 
 import (
 	"errors"
 	"strings"
 )
 
-// split returns the words of a command line as a POSIX shell would split them, with quotes and
+// Split returns the words of a command line as a POSIX shell would split them, with quotes and
 // backslashes. Other characters have no special meaning.
-func split(line string) ([]string, error) {
+func Split(line string) ([]string, error) {
 	var words []string
 	var word strings.Builder
 	begun := false
