@@ -34,6 +34,8 @@ type Module struct {
 	Secrets []secretref.Scheme
 	// Verbs are its commands.
 	Verbs []cli.Verb
+	// Launcher has a key of entries that changes how their programs start; nil for none.
+	Launcher Launcher
 	// Adapter makes servers of what does not speak MCP; nil for none.
 	Adapter upstream.Adapter
 	// Adder returns a form of the verb add; nil for none.
@@ -42,6 +44,18 @@ type Module struct {
 	Cluster func() Cluster
 	// Start begins what it does in a run.
 	Start func(Run) (Part, error)
+}
+
+// A Launcher is for the keys of a module whose value is a command.Launcher: they limit programs.
+type Launcher interface {
+	// Limit returns an entry with the usual limits.
+	Limit(schema.Server) schema.Server
+	// Warning says which limits of an entry this system cannot enforce, "" if it can, and whether the
+	// server is started all the same.
+	Warning(schema.Server) (text string, starts bool)
+	// Explain starts a server again that has failed within its limits, and says what they refused it,
+	// "" if nothing.
+	Explain(context.Context, schema.Server) string
 }
 
 // An Adder is a form of the verb add.
@@ -146,6 +160,16 @@ func AdapterOf(ctx context.Context) upstream.Adapter {
 	for _, m := range Of(ctx) {
 		if m.Adapter != nil {
 			return m.Adapter
+		}
+	}
+	return nil
+}
+
+// LauncherOf returns the launcher of the modules of ctx, nil without one.
+func LauncherOf(ctx context.Context) Launcher {
+	for _, m := range Of(ctx) {
+		if m.Launcher != nil {
+			return m.Launcher
 		}
 	}
 	return nil

@@ -36,8 +36,8 @@ func (r *reading) value(path string, n *syntax.Node, v reflect.Value, f field) {
 		}
 	case *Inherit:
 		r.inherit(path, n, p)
-	case *Sandbox:
-		r.sandbox(path, n, p)
+	case Switch:
+		r.switched(path, n, p)
 	case *Network:
 		r.network(path, n, p)
 	case *Credentials:
@@ -62,6 +62,16 @@ type OwnForm interface {
 	// Form returns a regular expression of the texts, for editors, and a hint that says how to
 	// write one.
 	Form() (pattern, want string)
+}
+
+// A Switch is a pointer to a struct that is written as an object, or as true or false: its zero value is false.
+type Switch interface {
+	// Switch makes the zero value that of true, without its keys.
+	Switch()
+	// Example returns an object in JSON.
+	Example() string
+	// Written returns the value as it is written: true, or a struct.
+	Written() any
 }
 
 func (r *report) ownForm(path string, n *syntax.Node, p OwnForm) {
@@ -203,20 +213,21 @@ func (r *reading) inherit(path string, n *syntax.Node, p *Inherit) {
 	}
 }
 
-// sandbox decodes true, false or an object.
-func (r *reading) sandbox(path string, n *syntax.Node, p *Sandbox) {
-	switch n.Kind {
-	case syntax.Boolean:
-		*p = Sandbox{}
-		if p.On = n.Scalar == "true"; p.On {
-			setDefaults(reflect.ValueOf(p).Elem())
-		}
-	case syntax.Object:
-		*p = Sandbox{On: true}
-		setDefaults(reflect.ValueOf(p).Elem())
-		r.object(path, n, reflect.ValueOf(p).Elem(), fieldsOf(reflect.TypeFor[Sandbox]()))
+// switched decodes true, false or an object.
+func (r *reading) switched(path string, n *syntax.Node, p Switch) {
+	v := reflect.ValueOf(p).Elem()
+	switch on := n.Kind == syntax.Object || n.Scalar == "true"; {
+	case n.Kind != syntax.Object && n.Kind != syntax.Boolean:
+		r.fail(n.At, path, "this is "+n.Kind.String(), "want true, false or an object such as "+p.Example())
+	case !on:
+		v.SetZero()
 	default:
-		r.fail(n.At, path, "this is "+n.Kind.String(), `want true, false or an object such as {"read": ["~/notes"], "network": "none"}`)
+		v.SetZero()
+		p.Switch()
+		setDefaults(v)
+		if n.Kind == syntax.Object {
+			r.object(path, n, v, fieldsOf(v.Type()))
+		}
 	}
 }
 

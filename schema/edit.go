@@ -126,8 +126,8 @@ func SetKey(name string, data []byte, server, key string, to any) ([]byte, error
 	return syntax.Edit(name, data, root, path[:2], &entry)
 }
 
-// SandboxJSON returns a sandbox in the form of an entry in JSON, on one line.
-func SandboxJSON(box Sandbox) string { return valueNode(reflect.ValueOf(box)).Inline() }
+// ValueJSON returns the value of a key in JSON, on one line, as SetKey writes it.
+func ValueJSON(value any) string { return valueNode(reflect.ValueOf(value)).Inline() }
 
 // RemoveServer returns data, a config, without the server of that name. It
 // returns data itself if there is no such server.
@@ -171,9 +171,9 @@ func markReferences(n *syntax.Node) {
 }
 
 // Written returns the servers of a config file as written: references to variables stay, and
-// no other file is read. The name is for errors.
-func Written(name string, data []byte) ([]Server, error) {
-	r := &reading{report: report{src: &syntax.Source{Name: name, Data: data}}, positions: map[string]syntax.Pos{}, entries: map[string]string{}, layered: true}
+// no other file is read. The name is for errors, sections are the keys of the program's modules.
+func Written(name string, data []byte, sections []Section) ([]Server, error) {
+	r := &reading{known: sections, report: report{src: &syntax.Source{Name: name, Data: data}}, positions: map[string]syntax.Pos{}, entries: map[string]string{}, layered: true}
 	root, err := r.src.Parse()
 	if err != nil {
 		return nil, err

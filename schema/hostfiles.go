@@ -92,24 +92,24 @@ type HostServer struct {
 }
 
 // HostServers reads the servers of a host's file. h is nil if the place and the content of the file
-// say whose it is. left are notes on those that are left out.
-func HostServers(h *hostfile.Host, name string, data []byte) (servers []HostServer, left []string, err error) {
+// say whose it is, sections are the keys of the program's modules. left are notes on those that are left out.
+func HostServers(h *hostfile.Host, name string, data []byte, sections []Section) (servers []HostServer, left []string, err error) {
 	f, err := openHost(h, name, data)
 	if err != nil {
 		return nil, nil, err
 	}
 	var notes notes
-	return hostServers(f.Entries(ownKeys(false, nil), &notes), &notes), notes.left, nil
+	return hostServers(f.Entries(ownKeys(false, sections), &notes), &notes, sections), notes.left, nil
 }
 
 // HostServersAt reads the servers to which keys lead, alone.
-func HostServersAt(h *hostfile.Host, name string, data []byte, keys []string) ([]HostServer, error) {
+func HostServersAt(h *hostfile.Host, name string, data []byte, keys []string, sections []Section) ([]HostServer, error) {
 	f, err := openHost(h, name, data)
 	if err != nil {
 		return nil, err
 	}
 	var notes notes
-	return hostServers(f.EntriesAt(keys, ownKeys(false, nil), &notes), &notes), nil
+	return hostServers(f.EntriesAt(keys, ownKeys(false, sections), &notes), &notes, sections), nil
 }
 
 func openHost(h *hostfile.Host, name string, data []byte) (*hostfile.File, error) {
@@ -123,24 +123,24 @@ func openHost(h *hostfile.Host, name string, data []byte) (*hostfile.File, error
 	return hostfile.Open(name, root, h), nil
 }
 
-func hostServers(entries []hostfile.Entry, all *notes) (servers []HostServer) {
+func hostServers(entries []hostfile.Entry, all *notes, sections []Section) (servers []HostServer) {
 	for _, e := range entries {
-		servers = append(servers, hostServer(e, all.below(e.Path)))
+		servers = append(servers, hostServer(e, all.below(e.Path), sections))
 	}
 	return servers
 }
 
 // HostEntry reads one entry as hosts write it. It calls note for each key that is ignored or means
 // something else than in the host. With an error it also returns the part that could be read.
-func HostEntry(key string, data []byte, note func(string)) (Server, error) {
+func HostEntry(key string, data []byte, sections []Section, note func(string)) (Server, error) {
 	n, err := (&syntax.Source{Name: "entry.json", Data: data}).Parse()
 	if err != nil {
 		return Server{}, err
 	}
 	var notes notes
 	e := hostfile.Entry{Member: syntax.Member{Key: key, Value: n}, File: hostfile.Open("entry.json", &syntax.Node{Kind: syntax.Object}, hostfile.Other)}
-	e.Value = e.Convert(ownKeys(false, nil), &notes)
-	s := hostServer(e, notes.all)
+	e.Value = e.Convert(ownKeys(false, sections), &notes)
+	s := hostServer(e, notes.all, sections)
 	for _, text := range s.Notes {
 		note(text)
 	}
@@ -189,8 +189,8 @@ func (n *notes) below(path string) (all []note) {
 var notRead = lazyregexp.New(`^this( key of the host)? is not read`)
 
 // hostServer decodes an entry that was converted.
-func hostServer(e hostfile.Entry, all []note) HostServer {
-	r := &reading{report: report{src: &syntax.Source{}}, template: Single("", nil).Defaults}
+func hostServer(e hostfile.Entry, all []note, sections []Section) HostServer {
+	r := &reading{known: sections, report: report{src: &syntax.Source{}}, template: Single("", nil).Defaults}
 	markReferences(e.Value)
 	out := HostServer{Server: r.server("", e.Member).WithoutDefaults(), Entry: e}
 	s := &out.Server

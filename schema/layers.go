@@ -36,6 +36,7 @@ func merge(layers []*reading) (*Config, error) {
 	for _, r := range slices.Backward(layers[:last]) {
 		overlay(reflect.ValueOf(&doc).Elem(), reflect.ValueOf(r.doc).Elem(), r.root)
 	}
+	doc.Defaults.Keys = layers[0].doc.Defaults.Keys // with those of the files behind it
 	cfg := newConfig(&doc)
 	cfg.Path = layers[0].path
 	cfg.Origins = map[string]Origin{}

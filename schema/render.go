@@ -35,14 +35,30 @@ func (s Server) node() *syntax.Node {
 	}
 	n := structNode(reflect.ValueOf(s))
 	for _, t := range slices.SortedFunc(maps.Keys(s.Keys), func(a, b reflect.Type) int { return strings.Compare(a.String(), b.String()) }) {
-		own := structNode(reflect.ValueOf(s.Keys[t])).Members
-		before := slices.IndexFunc(n.Members, func(m syntax.Member) bool { return m.Key == "command" || m.Key == "url" })
-		if before < 0 {
-			before = len(n.Members)
+		for _, own := range fieldsOf(t) {
+			member := fieldsNode(reflect.ValueOf(s.Keys[t]), []field{own}).Members
+			n.Members = slices.Insert(n.Members, placeOf(n, own.group), member...)
 		}
-		n.Members = slices.Insert(n.Members, before, own...)
 	}
 	return n
+}
+
+// placeOf returns the index in an entry before which a key of a module belongs: those of a program are after
+// its other keys, others before what says how the server is reached.
+func placeOf(n *syntax.Node, group string) int {
+	before := func(m syntax.Member) bool { return m.Key == "command" || m.Key == "url" }
+	if group == groupStdio || group == groupSandbox {
+		program := keysOf(inGroups(serverFields, groupStdio))
+		for i, m := range slices.Backward(n.Members) {
+			if slices.Contains(program, m.Key) {
+				return i + 1
+			}
+		}
+	}
+	if i := slices.IndexFunc(n.Members, before); i >= 0 {
+		return i
+	}
+	return len(n.Members)
 }
 
 // Limits returns the limits of a server that differ from dynmcp's defaults, as a JSON object with
@@ -97,16 +113,8 @@ func asWritten(v reflect.Value) reflect.Value {
 			return reflect.ValueOf(!p.None)
 		}
 		return reflect.ValueOf(p.Names)
-	case Sandbox:
-		switch {
-		case reflect.DeepEqual(p, Boxed(true)):
-			return reflect.ValueOf(true)
-		case p.Env.None: // the default
-			p.Env = Inherit{}
-		case len(p.Env.Names) == 0:
-			p.Env.Names = []string{} // written as an empty list, which is not the default
-		}
-		return reflect.ValueOf(p)
+	case interface{ Written() any }: // of a Switch
+		return reflect.ValueOf(p.Written())
 	case Network:
 		switch {
 		case p.None:

@@ -79,7 +79,6 @@ func propertyDocument(t *rapid.T, order []string, form string) (name, doc string
 			fmt.Fprintf(&b, "    env: {%s: %q, X: \"true\", Y: %q}\n    args: [%q]\n", key.Draw(t, "key"), value.Draw(t, "env"), "true", value.Draw(t, "arg"))
 			fmt.Fprintf(&b, "    command: %q\n", rapid.SampledFrom([]string{"x", value.Draw(t, "in command")}).Draw(t, "command"))
 			maybe("cwd", "%q")
-			maybe("sandbox", "{read: [%q]}")
 		}
 	}
 	fmt.Fprint(&b, "profiles: {one: [a]}\n")

@@ -83,27 +83,38 @@ func decodeServerSections(r *reading, path string, n *syntax.Node, s *Server) {
 		if !section.Server || !slices.ContainsFunc(fields, func(f field) bool { return n.Has(f.key) }) {
 			continue
 		}
-		*s = s.WithKeys(decodeSection(r, path, n, section).Interface())
+		v := reflect.New(section.Type).Elem()
+		if had, ok := s.Keys[section.Type]; ok { // of the defaults
+			v.Set(reflect.ValueOf(had))
+		} else {
+			setDefaults(v)
+		}
+		decodeSection(r, path, n, v)
+		*s = s.WithKeys(v.Interface())
+		usual := reflect.New(section.Type).Elem()
+		if setDefaults(usual); reflect.DeepEqual(v.Interface(), usual.Interface()) { // as if it were not there
+			delete(s.Keys, section.Type)
+		}
+		if len(s.Keys) == 0 {
+			s.Keys = nil
+		}
 	}
 }
 
-// decodeSection decodes the keys of a section, which are in n, and has them checked if they are of the right
-// types.
-func decodeSection(r *reading, path string, n *syntax.Node, s Section) reflect.Value {
-	v := reflect.New(s.Type).Elem()
-	setDefaults(v)
+// decodeSection decodes the keys of a section, which are in n, into v, and has them checked if they are of the
+// right types.
+func decodeSection(r *reading, path string, n *syntax.Node, v reflect.Value) {
 	before := len(r.errs)
-	r.members(path, n, v, fieldsOf(s.Type))
+	r.members(path, n, v, fieldsOf(v.Type()))
 	if checker, ok := v.Addr().Interface().(Checker); ok && len(r.errs) == before {
 		checker.Check(func(what, hint string, at ...any) {
 			below, inner := n.Below(at...)
 			if path != "" {
-				inner = syntax.Below(path, inner)
+				inner = path + "." + inner
 			}
 			r.fail(below.At, inner, what, hint)
 		})
 	}
-	return v
 }
 
 // withSections returns fields, and the keys of those sections that belong to an entry, or do not.
@@ -121,7 +132,10 @@ func withSections(fields []field, sections []Section, server bool) []field {
 func decodeSections(r *reading, root *syntax.Node) {
 	for _, s := range r.known {
 		if !s.Server && s.Type != nil {
-			r.sections = append(r.sections, decodeSection(r, "", root, s))
+			v := reflect.New(s.Type).Elem()
+			setDefaults(v)
+			decodeSection(r, "", root, v)
+			r.sections = append(r.sections, v)
 		}
 	}
 }

@@ -201,8 +201,13 @@ func isMisplaced(r *reading, key, transport string) bool {
 
 // limits decodes the defaults of all servers.
 func (r *reading) limits(path string, n *syntax.Node, p *Server) {
-	fields := inGroups(serverFields, groupLimit, groupSandbox, groupTLS)
-	r.object(path, n, reflect.ValueOf(&r.template).Elem(), fields)
+	fields := inGroups(entryKeys(r), groupLimit, groupSandbox, groupTLS)
+	if !r.is(syntax.Object, path, n, "an object") {
+		return
+	}
+	r.unknownKeys(path, n, fields, serverModules)
+	r.members(path, n, reflect.ValueOf(&r.template).Elem(), inGroups(serverFields, groupLimit, groupSandbox, groupTLS))
+	decodeServerSections(r, path, n, &r.template)
 	r.checkTLS(syntax.Below(path, "tls"), n.Get("tls"))
 	*p = r.template
 }

@@ -168,8 +168,6 @@ type Server struct {
 	Cwd string `json:"cwd" group:"stdio" nonblank:"true" example:"/srv/project"`
 	// Which variables of dynmcp's environment the program inherits: true is all, false the few that every program needs, a list is these few and the variables it names.
 	InheritEnv Inherit `json:"inherit_env" group:"stdio" default:"true" example:"[PATH, HOME, LANG]"`
-	// What the program and all that it starts may access: true is what programs need to run, without the home directory; an object allows more, or less of the network. On Linux and macOS; elsewhere the server is not started, unless best_effort is set. See docs/sandbox.md.
-	Sandbox Sandbox `json:"sandbox" group:"sandbox" default:"false" example:"{read: [~/notes], network: [api.github.com]}"`
 
 	// The address of the server, http or https.
 	URL string `json:"url" group:"http" required:"true" pattern:"^https?://|[$][{]" example:"https://mcp.example.com/mcp"`
@@ -247,26 +245,6 @@ type Inherit struct {
 	// Names, if there are any, are inherited in addition to those few, and no others.
 	Names []string
 }
-
-// Sandbox describes the access of a program. The zero value is no sandbox: the program has the
-// access of its user.
-type Sandbox struct {
-	// On reports that there is a sandbox.
-	On bool `json:"-"`
-	// Files and directories that the program may read, and run programs of. A path may begin with ~; a relative one is in cwd.
-	Read []string `json:"read" default:"[]" example:"[~/notes]"`
-	// Files and directories that the program may change, too.
-	Write []string `json:"write" default:"[]" example:"[./data]"`
-	// The hosts that the program may connect to: all, none, or a list, which it reaches through a proxy inside dynmcp: names, *.names, addresses and networks, with a port unless it is 80 or 443. A name allows public addresses only.
-	Network Network `json:"network" default:"all" example:"[api.github.com, \"*.example.com:443\"]"`
-	// What the program inherits of dynmcp's own environment, in the forms of inherit_env; the names that inherit_env lists are inherited, too.
-	Env Inherit `json:"env" default:"false" example:"[PATH, HOME, LANG]"`
-	// Start the program even if this system cannot enforce all of that, with a warning that lists the missing limits.
-	BestEffort bool `json:"best_effort" default:"false" example:"true"`
-}
-
-// Boxed returns the sandbox of "sandbox": true, or the zero value if on is false.
-func Boxed(on bool) Sandbox { return Sandbox{On: on, Env: Inherit{None: on}} }
 
 // Network describes the hosts that a program may connect to. The zero value is all.
 type Network struct {

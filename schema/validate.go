@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
-	"github.com/dynmcp/dynmcp/internal/sandbox"
 	"github.com/dynmcp/dynmcp/internal/secrets"
 	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/schema/mask"
@@ -27,7 +26,6 @@ func (r *report) checkServer(path string, n *syntax.Node, s *Server) {
 	r.checkHeaders(syntax.Below(path, "headers"), n.MembersOf("headers"))
 	r.checkEnv(syntax.Below(path, "env"), n.MembersOf("env"))
 	r.checkTools(path, n)
-	r.checkSandbox(syntax.Below(path, "sandbox"), n.Get("sandbox"))
 	r.literalSecrets(n)
 	if s.Load == LoadLazy && s.Description == "" && !s.Disabled {
 		r.warn(n.Get("load").At, syntax.Below(path, "load"), "a lazy server without a description", "write a description: until it is loaded, that is all the model knows of it")
@@ -39,21 +37,6 @@ func (r *report) checkServer(path string, n *syntax.Node, s *Server) {
 	for name := range s.Headers {
 		if s.Auth != nil && strings.EqualFold(name, "Authorization") {
 			r.warn(n.Get("auth").At, syntax.Below(path, "auth"), "headers has an Authorization too", "a request carries one of them; remove the other")
-		}
-	}
-}
-
-// checkSandbox checks the hosts of a sandbox.
-func (r *report) checkSandbox(path string, n *syntax.Node) {
-	if n == nil || n.Kind != syntax.Object {
-		return
-	}
-	for i, host := range n.ItemsOf("network") {
-		if !isKnownText(host) {
-			continue
-		}
-		if err := sandbox.CheckHost(host.Scalar); err != nil {
-			r.fail(host.At, syntax.Item(syntax.Below(path, "network"), i), "this is not a host", "write a name, *.name, an address or a network, and a port where it is not 80 or 443")
 		}
 	}
 }

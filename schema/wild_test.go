@@ -51,7 +51,7 @@ func TestFilesOfHosts(t *testing.T) {
 		}
 		var imported []string
 		data, _ := os.ReadFile(path)
-		servers, left, err := HostServers(nil, path, data)
+		servers, left, err := HostServers(nil, path, data, nil)
 		if err != nil {
 			fmt.Fprintf(&got, "import: %v\n", err)
 		}
@@ -140,7 +140,7 @@ func TestOddFilesOfHosts(t *testing.T) {
 				*n = odd
 				data := root.Compact()
 				_, _ = parse(f.Name, data, LoadOptions{Dir: dir, Environ: environ, Lenient: true})
-				_, _, _ = HostServers(nil, f.Name, data)
+				_, _, _ = HostServers(nil, f.Name, data, nil)
 				tried++
 			}
 			*n = was

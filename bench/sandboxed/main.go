@@ -21,9 +21,9 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/sandbox"
 	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/modules/sandbox/entry"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/upstream"
-	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
 // corpus has a file for each server, with its package and the variables that it needs.
@@ -105,14 +105,13 @@ func server(file string) (s schema.Server, pkg string, err error) {
 
 // compare prints a line about a server, and reports whether it works the same in a sandbox.
 func compare(out *tabwriter.Writer, s schema.Server, pkg string) bool {
-	without, err := lists(s, nil)
+	without, err := lists(s)
 	if err != nil {
 		fmt.Fprintf(out, "%s\t%s\t%s\t\t\n", s.Name, pkg, firstLine(err))
 		return true
 	}
-	s.Sandbox = schema.Sandbox{On: true, Env: schema.Inherit{None: true}}
 	trace := &sandbox.Trace{}
-	within, err := lists(s, trace)
+	within, err := lists(entry.Traced(s, trace))
 	said, ok := "the same", err == nil && bytes.Equal(without, within)
 	switch {
 	case err != nil:
@@ -120,8 +119,7 @@ func compare(out *tabwriter.Writer, s schema.Server, pkg string) bool {
 	case !ok:
 		said = "other lists"
 	}
-	home, _ := os.UserHomeDir()
-	read, write := sandbox.Paths(command.Confined(s).Policy().Beyond(trace.Files()), home)
+	read, write := entry.Needs(s, entry.Boxed(s), trace)
 	fmt.Fprintf(out, "%s\t%s\t%d bytes\t%s\tread %s, write %s\n", s.Name, pkg, len(without), said, read, write)
 	return ok
 }
@@ -132,10 +130,10 @@ func firstLine(err error) string {
 }
 
 // lists returns all lists of a server.
-func lists(s schema.Server, trace *sandbox.Trace) ([]byte, error) {
+func lists(s schema.Server) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	c, err := upstream.Open(s, upstream.ConnOptions{Info: upstream.Info{Name: "bench", Version: "1"}, Logger: slog.New(slog.DiscardHandler), Trace: trace})
+	c, err := upstream.Open(s, upstream.ConnOptions{Info: upstream.Info{Name: "bench", Version: "1"}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err
 	}

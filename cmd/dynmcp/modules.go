@@ -16,6 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/modules/pins"
 	"github.com/dynmcp/dynmcp/modules/proxy"
 	"github.com/dynmcp/dynmcp/modules/registry"
+	"github.com/dynmcp/dynmcp/modules/sandbox"
 	"github.com/dynmcp/dynmcp/modules/scripts"
 	"github.com/dynmcp/dynmcp/modules/secrets"
 	"github.com/dynmcp/dynmcp/modules/skills"
@@ -37,6 +38,7 @@ var modules = []module.Module{
 	pins.Module,
 	proxy.Module,
 	registry.Module,
+	sandbox.Module,
 	scripts.Module,
 	secrets.Module,
 	skills.Module,

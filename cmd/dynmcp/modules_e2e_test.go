@@ -137,7 +137,13 @@ func checkKeys(t *testing.T, program string, without ...string) {
 			}
 			for f := range section.Type.Fields() {
 				name := f.Tag.Get("json")
+				if name == "" {
+					continue // no key
+				}
 				key := under + name
+				if group := f.Tag.Get("group"); section.Server && slices.Contains([]string{"limit", "sandbox", "tls"}, group) {
+					checkDefaults(t, program, m.Name, name, whole)
+				}
 				p, gone := whole[key]
 				if gone != slices.Contains(without, m.Name) {
 					t.Errorf("the schema lacks %s of %s: %t", key, m.Name, gone)
@@ -207,6 +213,28 @@ func checkSurfaces(t *testing.T, program string, without ...string) {
 	}
 }
 
+// checkDefaults checks a key of a module that is also one of the defaults: whole has what the schema lacks.
+func checkDefaults(t *testing.T, program, module, name string, whole map[string]schemaKey) {
+	t.Helper()
+	key := "defaults." + name
+	p, gone := whole[key]
+	delete(whole, key)
+	if _, lacks := whole["mcp.a."+name]; lacks != gone {
+		t.Errorf("the schema lacks %s of %s: %t", key, module, gone)
+	}
+	if !gone {
+		return
+	}
+	path := filepath.Join(t.TempDir(), "mcp.json")
+	if err := os.WriteFile(path, fmt.Appendf(nil, `{"mcp": {"a": {"command": "true"}}, "defaults": {%q: %s}}`, name, p.Examples[0]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := key + ": this key needs the module " + module + ", which this build does not have"
+	if said, err := exec.Command(program, "ls", "-c", path).CombinedOutput(); err == nil || !strings.Contains(string(said), want) {
+		t.Errorf("ls with %s: %v, %s, want %s", key, err, said, want)
+	}
+}
+
 // checkSchemes checks that a program takes the references to secrets of all modules but those without,
 // and refuses servers with a reference of those.
 func checkSchemes(t *testing.T, program string, without ...string) {
@@ -244,7 +272,8 @@ func keysOf(t *testing.T, program string) map[string]schemaKey {
 	var root object
 	var servers struct {
 		Properties struct {
-			MCP struct{ AdditionalProperties struct{ OneOf []object } }
+			MCP      struct{ AdditionalProperties struct{ OneOf []object } }
+			Defaults object
 		}
 	}
 	if err := errors.Join(json.Unmarshal(out, &root), json.Unmarshal(out, &servers)); err != nil {
@@ -254,6 +283,9 @@ func keysOf(t *testing.T, program string) map[string]schemaKey {
 		for key, p := range kind.Properties {
 			root.Properties["mcp.a."+key] = p
 		}
+	}
+	for key, p := range servers.Properties.Defaults.Properties {
+		root.Properties["defaults."+key] = p
 	}
 	return root.Properties
 }

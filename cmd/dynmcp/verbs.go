@@ -3,7 +3,6 @@ package main
 import (
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/call"
-	"github.com/dynmcp/dynmcp/internal/cli/confine"
 	"github.com/dynmcp/dynmcp/internal/cli/costs"
 	"github.com/dynmcp/dynmcp/internal/cli/described"
 	"github.com/dynmcp/dynmcp/internal/cli/doctor"
@@ -29,7 +28,6 @@ var verbs = []cli.Verb{
 	described.Verb,
 	call.Read,
 	call.Prompt,
-	confine.Verb,
 	call.Policy,
 	doctor.Verb,
 	costs.Tokens,

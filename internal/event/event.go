@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/sandbox"
 	"github.com/dynmcp/dynmcp/transports"
 )
 
@@ -60,21 +59,29 @@ const Failed = "failed"
 
 // A Server is the state of an upstream.
 type Server struct {
-	Name      string          `json:"name"`
-	State     string          `json:"state"` // a lazy.State, or Failed
-	Lazy      bool            `json:"lazy"`
-	Transport string          `json:"transport"`
-	PID       int             `json:"pid,omitempty"`      // of its process, 0 if there is none
-	Since     time.Time       `json:"since,omitzero"`     // when it was connected; zero if it is not connected
-	FailedAt  time.Time       `json:"failed_at,omitzero"` // when starts began to fail; zero if the last one succeeded
-	Starts    int64           `json:"starts"`             // number of connections
-	Failed    int64           `json:"starts_failed"`      // number of failed starts
-	Protocol  string          `json:"protocol,omitempty"` // protocol version of the connection
-	Tools     int             `json:"tools"`              // number of known tools
-	InFlight  int             `json:"in_flight"`          // calls of hosts in flight, also at upstreams of one user or session
-	Waiting   int             `json:"waiting"`            // calls that wait because of a limit of the server
-	Err       string          `json:"error,omitempty"`    // why it could not be started, or was lost
-	Sandbox   *sandbox.Status `json:"sandbox,omitempty"`  // nil without one
+	Name      string    `json:"name"`
+	State     string    `json:"state"` // a lazy.State, or Failed
+	Lazy      bool      `json:"lazy"`
+	Transport string    `json:"transport"`
+	PID       int       `json:"pid,omitempty"`      // of its process, 0 if there is none
+	Since     time.Time `json:"since,omitzero"`     // when it was connected; zero if it is not connected
+	FailedAt  time.Time `json:"failed_at,omitzero"` // when starts began to fail; zero if the last one succeeded
+	Starts    int64     `json:"starts"`             // number of connections
+	Failed    int64     `json:"starts_failed"`      // number of failed starts
+	Protocol  string    `json:"protocol,omitempty"` // protocol version of the connection
+	Tools     int       `json:"tools"`              // number of known tools
+	InFlight  int       `json:"in_flight"`          // calls of hosts in flight, also at upstreams of one user or session
+	Waiting   int       `json:"waiting"`            // calls that wait because of a limit of the server
+	Err       string    `json:"error,omitempty"`    // why it could not be started, or was lost
+	Sandbox   *Sandbox  `json:"sandbox,omitempty"`  // nil without one
+}
+
+// A Sandbox describes what limits the program of a server.
+type Sandbox struct {
+	Missing    []string `json:"missing,omitempty"`      // parts that the system cannot limit
+	ProxyBytes int64    `json:"proxy_bytes"`            // that passed its proxy, both ways
+	Denied     int      `json:"refused"`                // connections, by the proxy
+	LastDenied []string `json:"last_refused,omitempty"` // reasons of the last refusals, oldest first
 }
 
 // Redact returns a server whose texts a function has made safe.

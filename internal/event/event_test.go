@@ -3,8 +3,6 @@ package event
 import (
 	"testing"
 	"time"
-
-	"github.com/dynmcp/dynmcp/internal/sandbox"
 )
 
 // counter counts calls.
@@ -33,7 +31,7 @@ func BenchmarkObservers(b *testing.B) {
 
 // A redacted server leaves the original as it was.
 func TestRedact(t *testing.T) {
-	s := Server{Err: "secret", Sandbox: &sandbox.Status{Denied: 1, LastDenied: []string{"secret"}}}
+	s := Server{Err: "secret", Sandbox: &Sandbox{Denied: 1, LastDenied: []string{"secret"}}}
 	safe := s.Redact(func(string) string { return "safe" })
 	if safe.Err != "safe" || safe.Sandbox.LastDenied[0] != "safe" || safe.Sandbox.Denied != 1 || s.Sandbox.LastDenied[0] != "secret" {
 		t.Errorf("got %+v of %+v", safe, s)

@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+
+	"github.com/dynmcp/dynmcp/internal/event"
 )
 
 // A Sandbox is made for one start of a server. Close removes its resources.
@@ -151,13 +153,13 @@ func (b *Sandbox) deny(why string) {
 }
 
 // Status describes the sandbox, nil without one.
-func (b *Sandbox) Status() *Status {
+func (b *Sandbox) Status() *event.Sandbox {
 	if b == nil {
 		return nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	st := &Status{Missing: b.restrictions.Missing, Denied: b.denied, LastDenied: slices.Clone(b.last)}
+	st := &event.Sandbox{Missing: b.restrictions.Missing, Denied: b.denied, LastDenied: slices.Clone(b.last)}
 	if b.proxy != nil {
 		st.ProxyBytes = b.proxy.Bytes()
 	}

@@ -5,6 +5,7 @@ package sandbox
 import (
 	"log/slog"
 
+	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/internal/guard"
 )
 
@@ -33,7 +34,7 @@ func (b *Sandbox) Command(path string, args []string) (string, []string) { retur
 func (b *Sandbox) Env() []string { return nil }
 
 // Status returns nil.
-func (b *Sandbox) Status() *Status { return nil }
+func (b *Sandbox) Status() *event.Sandbox { return nil }
 
 // Close does nothing.
 func (b *Sandbox) Close() error { return nil }

@@ -44,14 +44,6 @@ type Restrictions struct {
 	Missing []string // parts that the system cannot limit, in words
 }
 
-// A Status describes a sandbox.
-type Status struct {
-	Missing    []string `json:"missing,omitempty"`      // parts that the system cannot limit
-	ProxyBytes int64    `json:"proxy_bytes"`            // that passed the proxy, both ways
-	Denied     int      `json:"refused"`                // connections, by the proxy
-	LastDenied []string `json:"last_refused,omitempty"` // reasons of the last refusals, oldest first
-}
-
 // ErrUnsupported is the error of a system that has no sandbox.
 var ErrUnsupported = errors.New("a sandbox needs Linux with Landlock, or macOS")
 

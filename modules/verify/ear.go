@@ -20,12 +20,13 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/upstream"
+	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
 // canHear reports whether an ear fits between dynmcp and a server: a relay for a command, which a
 // sandbox would not start, and a transport for a URL.
 func canHear(s schema.Server) bool {
-	return s.Transport != schema.Stdio || !s.Sandbox.On && runtime.GOOS != "windows"
+	return s.Transport != schema.Stdio || command.LauncherOf(s) == nil && runtime.GOOS != "windows"
 }
 
 // An ear is next to a server behind dynmcp and sees what the server hears.

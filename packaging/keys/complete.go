@@ -24,9 +24,15 @@ func complete(root *jsonschema.Schema, modules []schema.Section) {
 	}
 	server := root.Definitions["Server"]
 	delete(root.Definitions, "Server")
-	sandbox := property(server, "sandbox")
-	sandbox.AnyOf = []*jsonschema.Schema{{Type: "boolean"}, {Ref: sandbox.Ref}}
-	sandbox.Ref = ""
+	for _, m := range modules {
+		for f := range m.Type.Fields() {
+			if m.Server && reflect.PointerTo(f.Type).Implements(reflect.TypeFor[schema.Switch]()) {
+				p := property(server, f.Tag.Get("json"))
+				p.AnyOf = []*jsonschema.Schema{{Type: "boolean"}, {Ref: p.Ref}}
+				p.Ref = ""
+			}
+		}
+	}
 	credentials := property(server, "credentials")
 	credentials.AnyOf = []*jsonschema.Schema{{Type: "string", Enum: []any{schema.CredentialsShared, schema.CredentialsUser}}, {Ref: credentials.Ref}}
 	credentials.Ref = ""
@@ -43,7 +49,7 @@ func complete(root *jsonschema.Schema, modules []schema.Section) {
 		fillServers(property(root, key), []*jsonschema.Schema{{Ref: "#/$defs/HostServer"}})
 	}
 
-	limits := group(server, nil, "limit", "sandbox", "tls")
+	limits := group(server, modules, "limit", "sandbox", "tls")
 	limits.Description, limits.Examples = property(root, "defaults").Description, property(root, "defaults").Examples
 	root.Properties.Set("defaults", limits)
 

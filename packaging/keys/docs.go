@@ -35,7 +35,6 @@ func sections(modules []schema.Section) []section {
 		{"The file", reflect.TypeFor[schema.Document](), all},
 		{"A server", server, []string{""}},
 		{"A server that is a program", server, []string{"stdio", "sandbox"}},
-		{"`sandbox`, of a program or in `defaults`", reflect.TypeFor[schema.Sandbox](), all},
 		{"A server at an address", server, []string{"http", "tls"}},
 		{"Limits: of a server, or in `defaults` for all", server, []string{"limit"}},
 		{"`auth`", reflect.TypeFor[schema.Auth](), all},
@@ -58,7 +57,10 @@ func sections(modules []schema.Section) []section {
 		}
 		for f := range m.Type.Fields() {
 			title := "`" + f.Tag.Get("json") + "`"
-			if t := structOf(f.Type); t != nil {
+			if f.Tag.Get("group") == "sandbox" {
+				title += ", of a program or in `defaults`"
+			}
+			if t := structOf(f.Type); t != nil && f.IsExported() {
 				lists = append(lists, section{title, t, all})
 			}
 		}

@@ -188,7 +188,6 @@ func Types(modules []schema.Section) map[string]reflect.Type {
 		"TLS":             reflect.TypeFor[schema.TLS](),
 		"Credentials":     reflect.TypeFor[schema.Credentials](),
 		"Exchange":        reflect.TypeFor[schema.Exchange](),
-		"Sandbox":         reflect.TypeFor[schema.Sandbox](),
 		"Scripts":         reflect.TypeFor[schema.Scripts](),
 		"PolicyRule":      reflect.TypeFor[schema.PolicyRule](),
 		"ToolOverride":    reflect.TypeFor[schema.ToolOverride](),
@@ -202,7 +201,7 @@ func Types(modules []schema.Section) map[string]reflect.Type {
 	for _, m := range keyed(modules) {
 		types["module "+m.Module] = m.Type
 		for f := range m.Type.Fields() {
-			if t := structOf(f.Type); t != nil {
+			if t := structOf(f.Type); t != nil && f.IsExported() {
 				types[t.Name()] = t
 			}
 		}

@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/internal/guard"
 	"github.com/dynmcp/dynmcp/internal/packages"
-	"github.com/dynmcp/dynmcp/internal/sandbox"
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 	"github.com/dynmcp/dynmcp/transports/upstream/farside"
 )
@@ -40,23 +40,23 @@ type childLink struct {
 	stdout     *timedPipe
 	errPipe    *timedPipe
 	stderrTail command.Tail
-	sandbox    *sandbox.Sandbox // nil if unset
-	stdoutRead chan struct{}    // closed when stdout was read to its end
-	stderrRead chan struct{}    // closed when stderr was
-	gone       chan struct{}    // closed when nothing of the tree is left
-	far        *farside.Far     // nil if the command starts nothing elsewhere
+	launch     command.Launch
+	stdoutRead chan struct{} // closed when stdout was read to its end
+	stderrRead chan struct{} // closed when stderr was
+	gone       chan struct{} // closed when nothing of the tree is left
+	far        *farside.Far  // nil if the command starts nothing elsewhere
 }
 
 // A Process serves a connection. The zero value means a remote server.
 type Process struct {
 	PID     int
-	Sandbox *sandbox.Status // nil without one
+	Sandbox *event.Sandbox // nil without one
 }
 
 // Process returns the process that serves the connection.
 func (c *Conn) Process() Process {
 	if l, ok := c.link.(*childLink); ok {
-		return Process{l.tree.Pid(), l.sandbox.Status()}
+		return Process{l.tree.Pid(), l.launch.Status()}
 	}
 	return Process{}
 }
@@ -69,14 +69,17 @@ func openChild(c *Conn) error {
 		stderrRead: make(chan struct{}),
 		gone:       make(chan struct{}),
 	}
-	env, err := l.confine(c)
-	if err != nil {
+	var err error
+	if l.launch, err = command.Prepare(c.server, c.log, l.stderrTail.Add); err != nil {
 		return c.StartFailure(fmt.Sprintf("start %q", c.server.Command), err)
 	}
+	env := append(l.launch.Env(), c.opts.Env...)
 	at := command.AtHome(c.server)
-	l.far, at.Args = farside.New(at, env)
+	if command.LauncherOf(at) == nil { // no client of an engine works in a sandbox
+		l.far, at.Args = farside.New(at, env)
+	}
 	if err := l.start(at.Command, at.Args, at.Cwd, env, c.opts.Fence); err != nil {
-		l.closeSandbox(c) // nothing runs in it
+		l.endLaunch(c)
 		return c.StartFailure(fmt.Sprintf("start %q", c.server.Command), err)
 	}
 	c.log.Debug("started", "pid", l.tree.Pid())
@@ -106,7 +109,7 @@ func (l *childLink) start(program string, args []string, dir string, env []strin
 	if err != nil {
 		return err
 	}
-	path, args = l.sandbox.Command(path, append([]string{program}, args...))
+	path, args = l.launch.Command(path, append([]string{program}, args...))
 	var pipes [6]*os.File // of stdin, stdout and stderr: the end to read and the end to write
 	for i := 0; i < len(pipes); i += 2 {
 		if pipes[i], pipes[i+1], err = os.Pipe(); err != nil {
@@ -116,7 +119,7 @@ func (l *childLink) start(program string, args []string, dir string, env []strin
 	}
 	l.stdin, l.stdout, l.errPipe = pipes[1], &timedPipe{File: pipes[2]}, &timedPipe{File: pipes[4]}
 	cmd := &exec.Cmd{Path: path, Args: args, Dir: dir, Env: env, Stdin: pipes[0], Stdout: pipes[3], Stderr: pipes[5]}
-	l.tree, err = guard.StartWith(cmd, fence, l.sandbox.Restrictions(), l.far.After())
+	l.tree, err = guard.StartWith(cmd, fence, l.launch.Restrictions(), l.far.After())
 	closeAll(pipes[0], pipes[3], pipes[5])
 	if err != nil {
 		closeAll(pipes[1], pipes[2], pipes[4])
@@ -181,11 +184,11 @@ func (l *childLink) watchExit() {
 	closeAll(l.stdout.File, l.errPipe.File)
 	l.stdin.Close()
 	l.writer.Close()
-	l.closeSandbox(l.conn)
+	l.endLaunch(l.conn)
 }
 
-func (l *childLink) closeSandbox(c *Conn) {
-	if err := l.sandbox.Close(); err != nil {
+func (l *childLink) endLaunch(c *Conn) {
+	if err := l.launch.Close(); err != nil {
 		c.log.Warn("the sandbox was not removed", "err", err)
 	}
 }
@@ -277,21 +280,4 @@ func (p *timedPipe) awaitSilence(atEnd <-chan struct{}) {
 			}
 		}
 	}
-}
-
-// confine makes the sandbox of a child, if its entry requests one, and returns its environment.
-// Refused connections are reported as lines of the child's stderr.
-func (l *childLink) confine(c *Conn) (env []string, err error) {
-	if !c.server.Sandbox.On {
-		return append(command.Environment(c.server.Env, c.server.InheritEnv), c.opts.Env...), nil
-	}
-	confined := command.Confined(c.server)
-	confined.Trace = c.opts.Trace
-	l.sandbox, err = sandbox.New(confined, c.log, func(why string) {
-		l.stderrTail.Add("dynmcp: " + why)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("sandbox: %w", err)
-	}
-	return append(append(confined.Env, c.opts.Env...), l.sandbox.Env()...), nil
 }

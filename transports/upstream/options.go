@@ -9,7 +9,6 @@ import (
 	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/internal/guard"
 	"github.com/dynmcp/dynmcp/internal/redact"
-	"github.com/dynmcp/dynmcp/internal/sandbox"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -48,9 +47,6 @@ type ConnOptions struct {
 
 	// Env are variables that a child always gets, as NAME=value.
 	Env []string
-
-	// Trace records the accesses of a child that has a sandbox. It may be nil.
-	Trace *sandbox.Trace
 
 	// Fence kills a child at its deadline, even while this process is stopped. It may be
 	// nil.

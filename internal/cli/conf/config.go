@@ -145,12 +145,12 @@ func (f *Flags) Watched() ([]string, error) {
 }
 
 // Written returns the servers of a config file with references to variables as written.
-func Written(config string) ([]schema.Server, error) {
-	data, err := regular.Read(context.Background(), config, regular.Large)
+func Written(ctx context.Context, config string) ([]schema.Server, error) {
+	data, err := regular.Read(ctx, config, regular.Large)
 	if err != nil {
 		return nil, err
 	}
-	return schema.Written(config, data)
+	return schema.Written(config, data, module.SectionsOf(ctx))
 }
 
 // References resolves the references to secrets in configs. It caches secrets for the run.

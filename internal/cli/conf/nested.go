@@ -87,7 +87,7 @@ func namesOneOf(config string, others []string) bool {
 	if err != nil {
 		return false // the run of that config reports it
 	}
-	servers, err := schema.Written(config, data)
+	servers, err := schema.Written(config, data, nil)
 	return err == nil && slices.ContainsFunc(servers, func(s schema.Server) bool {
 		named, _ := configNamed(s)
 		return named != "" && !s.Disabled && !hosts.SameFile(named, config) &&

@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/internal/nearest"
 	"github.com/dynmcp/dynmcp/internal/redact"
+	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -148,4 +150,13 @@ func ServerNamed(cfg *schema.Config, name string) (schema.Server, error) {
 		return schema.Server{}, hint.With(err, "%s has %d servers; dynmcp ls lists them", where, len(all))
 	}
 	return schema.Server{}, hint.With(err, "%s has: %s", where, strings.Join(all, ", "))
+}
+
+// Unlimited says which limits of a server's program this system cannot enforce, "" if it can, and whether the
+// server is started all the same.
+func Unlimited(ctx context.Context, s schema.Server) (text string, starts bool) {
+	if l := module.LauncherOf(ctx); l != nil {
+		return l.Warning(s)
+	}
+	return "", false
 }

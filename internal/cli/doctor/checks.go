@@ -23,7 +23,6 @@ import (
 	"github.com/dynmcp/dynmcp/catalog/store"
 	"github.com/dynmcp/dynmcp/internal/certs"
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
-	"github.com/dynmcp/dynmcp/internal/cli/confine"
 	"github.com/dynmcp/dynmcp/internal/cli/crash"
 	"github.com/dynmcp/dynmcp/internal/cli/hosts"
 	"github.com/dynmcp/dynmcp/internal/cli/login"
@@ -96,7 +95,7 @@ func (d *doctor) checkPlainSecrets(ctx context.Context) {
 		for _, at := range secret.InCopies(ctx, file) {
 			d.add(finding{Check: aboutConfig, Level: note, Text: at + ", a copy of the config, may hold a secret in plain text", Hint: "remove it if it is not needed"})
 		}
-		servers, err := conf.Written(file)
+		servers, err := conf.Written(ctx, file)
 		if err != nil {
 			continue // the file was loaded, so it has a form of a host that Written does not support
 		}
@@ -155,7 +154,7 @@ func (d *doctor) checkCrashes() {
 }
 
 // checkCommand looks up a server's program in the current PATH and in that of a desktop.
-func (d *doctor) checkCommand(s schema.Server) {
+func (d *doctor) checkCommand(ctx context.Context, s schema.Server) {
 	if err := command.Check(s); err != nil {
 		d.addError(aboutCommands, s.Name, err)
 		return
@@ -176,9 +175,9 @@ func (d *doctor) checkCommand(s schema.Server) {
 		d.add(finding{Check: aboutCommands, Level: level, Server: s.Name, Text: "its container has no " + lack.Option + ": " + lack.Why,
 			Hint: "add " + lack.Option + " to args, before the image"})
 	}
-	if text := confine.Warning(s); text != "" {
+	if text, starts := conf.Unlimited(ctx, s); text != "" {
 		level := problem
-		if s.Sandbox.BestEffort {
+		if starts {
 			level = warning
 		}
 		d.add(finding{Check: aboutCommands, Level: level, Server: s.Name, Text: text})

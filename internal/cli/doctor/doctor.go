@@ -140,7 +140,7 @@ func (d *doctor) examine(ctx context.Context, noStart bool) {
 	d.checkStore()
 	for _, s := range conf.Enabled(d.Cfg) {
 		if s.Transport == schema.Stdio {
-			d.checkCommand(s)
+			d.checkCommand(ctx, s)
 			d.checkPinned(s)
 		}
 	}

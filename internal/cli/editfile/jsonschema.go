@@ -32,6 +32,7 @@ func JSONSchema(ctx context.Context) []byte {
 		names.Items = slices.DeleteFunc(names.Items, func(n *syntax.Node) bool { return !slices.Contains(surfaces, n.Scalar) })
 	}
 	drop(defs.Get("HostServer"), server)
+	drop(root.Get("properties").Get("defaults"), server)
 	kinds := root.Get("properties").Get("mcp").Get("additionalProperties").Get("oneOf")
 	kinds.Items = slices.DeleteFunc(kinds.Items, func(kind *syntax.Node) bool {
 		return slices.ContainsFunc(kind.ItemsOf("required"), func(n *syntax.Node) bool { return slices.Contains(server, n.Scalar) })

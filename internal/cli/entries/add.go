@@ -33,6 +33,7 @@ type addFlags struct {
 	force        bool
 	dryRun       bool
 	lazy         bool
+	sandbox      bool
 	warm         bool
 	forms        []module.Adder          // of modules
 	formOf       map[string]module.Adder // by their flags
@@ -73,7 +74,9 @@ when dynmcp starts: keep secrets there.`,
 		f.StringVar(&s.Description, "description", "", "what the server is good for, `text` for the model; makes it lazy")
 		f.BoolVar(&flags.lazy, "lazy", false, "start the server once and describe it, if --description does not")
 		f.StringVarP(&flags.config, "config", "c", "", "the config `file` (default: the one in the working directory)")
-		f.BoolVar(&s.Sandbox.On, "sandbox", false, "limit the program to what every sandbox allows (dynmcp sandbox NAME says what)")
+		if module.LauncherOf(cmd.Context()) != nil {
+			f.BoolVar(&flags.sandbox, "sandbox", false, "limit the program to what every sandbox allows (dynmcp sandbox NAME says what)")
+		}
 		f.BoolVar(&flags.force, "force", false, "replace a server of the same name")
 		f.BoolVar(&flags.dryRun, "dry-run", false, "show the diff of the config and write nothing")
 		warm.AddWarmFlag(cmd, &flags.warm)
@@ -145,7 +148,7 @@ func (f *addFlags) addForm(cmd *cobra.Command) {
 // byModule completes the server by a form of a module. keep stores its secrets.
 func (f *addFlags) byModule(cmd *cobra.Command, form module.Adder, command []string) (keep func() error, err error) {
 	s := &f.server
-	given := module.Given{Config: f.config, Description: s.Description, URL: s.URL, Sandbox: s.Sandbox.On, Force: f.force}
+	given := module.Given{Config: f.config, Description: s.Description, URL: s.URL, Sandbox: f.sandbox, Force: f.force}
 	given.Program = len(command) > 0 || s.Transport != "" || s.Command != "" || len(s.Args) > 0 || s.Cwd != ""
 	if err := cmp.Or(f.parseEnv(), f.parseHeaders()); err != nil {
 		return nil, err
@@ -182,7 +185,9 @@ func (f *addFlags) complete(cmd *cobra.Command, command []string) error {
 	if err := cmp.Or(f.checkTransport(), f.parseEnv(), f.parseHeaders()); err != nil {
 		return err
 	}
-	s.Sandbox = schema.Boxed(s.Sandbox.On)
+	if f.sandbox {
+		*s = module.LauncherOf(cmd.Context()).Limit(*s)
+	}
 	return s.Check()
 }
 
@@ -211,7 +216,7 @@ func (f *addFlags) checkTransport() error {
 			return hint.With(fmt.Errorf("--url is required for transport %s", s.Transport), "dynmcp add %s --url https://mcp.example.com/mcp", s.Name)
 		case !webAddress().MatchString(s.URL):
 			return hint.With(errors.New("--url is not an http or https URL"), "write it like https://mcp.example.com/mcp")
-		case s.Command != "" || len(s.Args) > 0 || len(f.env) > 0 || s.Cwd != "" || s.Sandbox.On:
+		case s.Command != "" || len(s.Args) > 0 || len(f.env) > 0 || s.Cwd != "" || f.sandbox:
 			return hint.With(fmt.Errorf("--command, --args, --env, --cwd and --sandbox do not go with transport %s", s.Transport), "use one or the other")
 		}
 	default:

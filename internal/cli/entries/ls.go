@@ -13,7 +13,6 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
-	"github.com/dynmcp/dynmcp/internal/cli/confine"
 	"github.com/dynmcp/dynmcp/internal/cli/hosts"
 	"github.com/dynmcp/dynmcp/internal/cli/login"
 	"github.com/dynmcp/dynmcp/internal/cli/runs"
@@ -49,7 +48,7 @@ start, in a run that serves this config or in an earlier one; TOOLS were then li
 				return err
 			}
 			files, _ := from.Files() // no run has none
-			entries := list(cfg, started(cmd.Context(), files))
+			entries := list(cmd.Context(), cfg, started(cmd.Context(), files))
 			if *asJSON {
 				return terminal.WriteJSON(cli.Stdout(cmd), entries)
 			}
@@ -100,7 +99,7 @@ func started(ctx context.Context, files []string) map[string]runs.Server {
 	return found
 }
 
-func list(cfg *schema.Config, started map[string]runs.Server) []lsEntry {
+func list(ctx context.Context, cfg *schema.Config, started map[string]runs.Server) []lsEntry {
 	entries, hidden := []lsEntry{}, conf.HiddenBy(cfg)
 	for _, s := range cfg.Servers {
 		stored, off := conf.StoredOf(cfg, s), ""
@@ -108,6 +107,7 @@ func list(cfg *schema.Config, started map[string]runs.Server) []lsEntry {
 			off = s.Off.Why() + "; " + s.Off.Hint
 		}
 		now, ran := started[s.Name]
+		unlimited, _ := conf.Unlimited(ctx, s)
 		e := lsEntry{
 			Name:        s.Name,
 			Transport:   s.Transport,
@@ -118,7 +118,7 @@ func list(cfg *schema.Config, started map[string]runs.Server) []lsEntry {
 			AsksRoots:   stored.AsksRoots && s.Isolation == schema.IsolateNone,
 			MaxCalls:    s.MaxCalls,
 			Limits:      s.Limits(),
-			Sandbox:     confine.Warning(s),
+			Sandbox:     unlimited,
 			Command:     commandWarning(s),
 			Description: s.Description,
 			Off:         off,

@@ -167,8 +167,8 @@ func (c *change) write(out, errOut *terminal.Writer, path, name string) error {
 		return out.Err
 	}
 	editfile.ShowDiff(out, file.Path, file.Old, text, mask.File)
-	for _, place := range secretsIn(file.Path, text, name) {
-		if !slices.Contains(secretsIn(file.Path, file.Old, name), place) {
+	for _, place := range secretsIn(file.Path, text, name, c.sections) {
+		if !slices.Contains(secretsIn(file.Path, file.Old, name, c.sections), place) {
 			errOut.Printf("%s may hold a secret in plain text; dynmcp secret move %s takes it into the keyring\n", place, name)
 		}
 	}
@@ -183,8 +183,8 @@ func (c *change) write(out, errOut *terminal.Writer, path, name string) error {
 }
 
 // secretsIn describes the places of secrets in the entry of a server.
-func secretsIn(path string, text []byte, name string) []string {
-	servers, _ := schema.Written(path, text) // none, if the file is broken
+func secretsIn(path string, text []byte, name string, sections []schema.Section) []string {
+	servers, _ := schema.Written(path, text, sections) // none, if the file is broken
 	for _, s := range servers {
 		if s.Name == name {
 			return s.SecretPlaces()

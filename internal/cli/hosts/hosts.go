@@ -15,6 +15,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/internal/nearest"
+	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/schema/hostfile"
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
@@ -27,6 +28,8 @@ type Host struct {
 	key     string           // of an aggregator: the member of the config that holds the servers
 	rewrite func(*rewriting) // of an aggregator: translates one of its entries into one of a host
 	form    form
+
+	sections []schema.Section // the keys of the program's modules, set while a file is read
 }
 
 // A form says what reads a file if that is not the table of hosts.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/regular"
+	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/schema/hostfile"
 	"github.com/dynmcp/dynmcp/schema/syntax"
@@ -48,6 +49,7 @@ func (h Host) Read(ctx context.Context, path string) (servers []Server, notes []
 	if err != nil {
 		return nil, nil, err
 	}
+	h.sections = module.SectionsOf(ctx)
 	servers, notes, err = h.parse(path, data)
 	return servers, append(notes, h.otherMembers(path, data)...), err
 }
@@ -66,7 +68,7 @@ func (h Host) parse(path string, data []byte) (servers []Server, notes []string,
 	if h.Name != hostfile.Other.Name {
 		host = h.Host
 	}
-	found, notes, err := schema.HostServers(host, path, data)
+	found, notes, err := schema.HostServers(host, path, data, h.sections)
 	if err != nil && h.isTOML() {
 		return nil, nil, fmt.Errorf("%s is not TOML", path) // the parser shows the line, which may hold a secret
 	}
@@ -99,7 +101,7 @@ func (h Host) parseAll(path string, data []byte) ([]Server, error) {
 	}
 	servers = nil
 	for _, list := range lists {
-		found, err := schema.HostServersAt(h.Host, path, data, list)
+		found, err := schema.HostServersAt(h.Host, path, data, list, h.sections)
 		if err != nil {
 			return nil, err
 		}
@@ -112,7 +114,7 @@ func (h Host) parseAll(path string, data []byte) ([]Server, error) {
 
 // written returns the servers of a config of dynmcp.
 func (h Host) written(path string, data []byte) ([]Server, error) {
-	found, err := schema.Written(path, data)
+	found, err := schema.Written(path, data, h.sections)
 	var servers []Server
 	for _, s := range found {
 		servers = append(servers, Server{Server: s.WithoutDefaults(), Host: h, File: path, Key: s.Name})
@@ -125,7 +127,7 @@ func (h Host) server(name string, r *rewriting) Server {
 	s := Server{Key: name, problem: r.problem, Sets: r.sets, Host: h}
 	raw, err := json.Marshal(r.members)
 	if err == nil {
-		s.Server, err = schema.HostEntry(name, raw, func(note string) { s.note("%s", note) })
+		s.Server, err = schema.HostEntry(name, raw, h.sections, func(note string) { s.note("%s", note) })
 	}
 	if err != nil && s.problem == "" {
 		s.problem = problemOf(err)

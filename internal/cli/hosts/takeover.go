@@ -2,10 +2,12 @@ package hosts
 
 import (
 	"bytes"
+	"context"
 	"maps"
 	"slices"
 
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
@@ -14,10 +16,11 @@ import (
 // path. It returns the new text, the titles of the removed servers, and those of the servers
 // that config lacks or has otherwise. The server called name and other entries of dynmcp
 // stay, and are in neither list.
-func (h Host) TakeOver(path string, text []byte, name string, config []schema.Server) (out []byte, taken, left []string, err error) {
+func (h Host) TakeOver(ctx context.Context, path string, text []byte, name string, config []schema.Server) (out []byte, taken, left []string, err error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return text, nil, nil, nil
 	}
+	h.sections = module.SectionsOf(ctx)
 	servers, err := h.parseAll(path, text)
 	if err != nil {
 		return nil, nil, nil, err
@@ -81,7 +84,8 @@ func (s Server) isTheSame(other schema.Server) bool {
 // is the newest backup from which text differs only by the installation; backups are sorted
 // from old to new. If there is none, dynmcp is removed, and the servers of the newest backup
 // without dynmcp for which wanted returns true are put back; restored are their titles.
-func (h Host) Restore(path string, text []byte, name string, backups [][]byte, wanted func(key string) bool) (out []byte, restored []string, err error) {
+func (h Host) Restore(ctx context.Context, path string, text []byte, name string, backups [][]byte, wanted func(key string) bool) (out []byte, restored []string, err error) {
+	h.sections = module.SectionsOf(ctx)
 	backups = slices.DeleteFunc(slices.Clone(backups), func(backup []byte) bool {
 		servers, err := h.parseAll(path, backup)
 		return err != nil || slices.ContainsFunc(servers, func(s Server) bool { return s.Key == name })

@@ -19,13 +19,13 @@ import (
 	"github.com/dynmcp/dynmcp/catalog/store"
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
-	"github.com/dynmcp/dynmcp/internal/cli/confine"
 	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/internal/cli/trust"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/lint"
 	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -133,7 +133,9 @@ func (t *tester) test(ctx context.Context, s schema.Server) testResult {
 		r.Seconds = secondsSince(began)
 		f := selfhost.Explain(err, t.timeout)
 		r.Result, r.Error, r.Hint, r.Stderr = fail, f.Text, f.Hint, f.Stderr
-		r.Refused = cli.Secrets.String(confine.Explain(ctx, s))
+		if l := module.LauncherOf(ctx); l != nil {
+			r.Refused = cli.Secrets.String(l.Explain(ctx, s))
+		}
 		return r
 	}
 	status, _ := view.Server(s.Name)
@@ -152,7 +154,7 @@ func (t *tester) test(ctx context.Context, s schema.Server) testResult {
 	r.Templates = members(view.Templates(), "uriTemplate")
 	r.Prompts = members(view.Prompts(), "name")
 	r.Warnings = slices.Concat(view.Collisions(), view.Warnings(), trust.Lint(view, t.toolNames(), false))
-	if warning := confine.Warning(s); warning != "" {
+	if warning, _ := conf.Unlimited(ctx, s); warning != "" {
 		r.Warnings = append(r.Warnings, warning)
 	}
 	return r

@@ -22,8 +22,10 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/internal/cli/warm"
+	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/schema/mask"
+	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
 // Verb imports the servers of hosts.
@@ -59,7 +61,9 @@ only if -c names it.`,
 		f.StringVarP(&m.config, "config", "c", "", "the config `file` to add to (default: the one in the working directory, or a new mcp.json)")
 		f.StringVar(&m.from, "from", "", "read this `file` of a host")
 		f.StringArrayVar(&m.servers, "server", nil, "take only the server of this `name`; may be repeated")
-		f.BoolVar(&m.sandbox, "sandbox", false, "limit programs to what every sandbox allows (dynmcp sandbox NAME says what)")
+		if m.limits = module.LauncherOf(cmd.Context()); m.limits != nil {
+			f.BoolVar(&m.sandbox, "sandbox", false, "limit programs to what every sandbox allows (dynmcp sandbox NAME says what)")
+		}
 		f.BoolVar(&m.lazy, "lazy", false, "start each server once, and propose a description of what its tools are about")
 		f.BoolVar(&m.vars, "vars", false, "put ${NAME} in place of secrets, and these into the .env file beside the config")
 		f.StringVar(&m.secrets, "secrets", "", "put secrets into this `place`: keyring, with ${keyring:NAME} in the config, or env, which is --vars")
@@ -98,6 +102,7 @@ type importer struct {
 	secrets string // where secrets are moved: keyring, env, or "" to keep them
 	lazy    bool
 	sandbox bool
+	limits  module.Launcher // for sandbox; nil without one
 	warm    bool
 
 	out, errOut *terminal.Writer
@@ -247,8 +252,8 @@ func (m *importer) addServers(ctx context.Context, servers []hosts.Server) ([]by
 		} else {
 			s.NoteSecrets()
 		}
-		if m.sandbox && s.Transport == schema.Stdio && !s.Sandbox.On {
-			s.Sandbox = schema.Boxed(true)
+		if m.sandbox && s.Transport == schema.Stdio && command.LauncherOf(s.Server) == nil {
+			s.Server = m.limits.Limit(s.Server)
 		}
 		if text, err = schema.SetServer(m.file.Path, text, s.Server); err != nil {
 			return nil, nil, err

@@ -4,7 +4,6 @@ package install
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -246,11 +245,11 @@ func ownCommand() (string, []string, error) {
 
 // takeServers returns the host's text without the servers that are also in the config.
 func (i *installer) takeServers(config string) ([]byte, error) {
-	servers, err := conf.Written(config)
+	servers, err := conf.Written(i.cmd.Context(), config)
 	if err != nil {
 		return nil, err
 	}
-	text, taken, left, err := i.host.TakeOver(i.file.Path, i.file.Old, i.name, servers)
+	text, taken, left, err := i.host.TakeOver(i.cmd.Context(), i.file.Path, i.file.Old, i.name, servers)
 	if err != nil {
 		return nil, err
 	}
@@ -270,17 +269,17 @@ func (i *installer) restore() ([]byte, error) {
 		return nil, nil
 	}
 	had := map[string]bool{}
-	if servers, _, err := i.host.Read(context.Background(), i.file.Path); err == nil {
+	if servers, _, err := i.host.Read(i.cmd.Context(), i.file.Path); err == nil {
 		for _, s := range servers {
 			if at := slices.Index(s.Args, "-c"); s.Key == i.name && at >= 0 && at+1 < len(s.Args) {
-				written, _ := conf.Written(s.Args[at+1]) // empty, if the config is gone
+				written, _ := conf.Written(i.cmd.Context(), s.Args[at+1]) // empty, if the config is gone
 				for _, w := range written {
 					had[w.Name] = true
 				}
 			}
 		}
 	}
-	text, restored, err := i.host.Restore(i.file.Path, i.file.Old, i.name, i.file.Backups(), func(name string) bool { return had[name] })
+	text, restored, err := i.host.Restore(i.cmd.Context(), i.file.Path, i.file.Old, i.name, i.file.Backups(), func(name string) bool { return had[name] })
 	if len(restored) > 0 {
 		i.errOut.Printf("Given back to %s: %s\n", i.host.Title, strings.Join(restored, ", "))
 	}

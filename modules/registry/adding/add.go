@@ -123,7 +123,9 @@ func (a *Adding) Entry(cmd *cobra.Command, which string, given module.Given) (s 
 	case w.ask && !cli.Confirmed(cmd, fmt.Sprintf("Add it as %q?", a.As)):
 		return s, nil, errors.New("nothing was added")
 	case w.ask && s.Transport == schema.Stdio && option.Via != api.OCI && !a.Sandbox:
-		s.Sandbox = schema.Boxed(cli.Confirmed(cmd, "Limit it to what every sandbox allows (dynmcp sandbox says what)?"))
+		if l := module.LauncherOf(cmd.Context()); l != nil && cli.Confirmed(cmd, "Limit it to what every sandbox allows (dynmcp sandbox says what)?") {
+			s = l.Limit(s)
+		}
 	}
 	return s, func() error {
 		if to == nil {
@@ -149,7 +151,7 @@ func (a *Adding) build(w *wizard, config *editfile.File, found *api.Server, o *a
 	if s, err = o.Build(a.As, answers); err != nil {
 		return s, nil, missing(err)
 	}
-	return a.complete(s, found), to, nil
+	return a.complete(w.cmd.Context(), s, found), to, nil
 }
 
 // check checks the flags and that the name of the entry is free, before any question is asked.
@@ -329,10 +331,12 @@ func about(q api.Question) string {
 }
 
 // complete adds the values of flags that are not answers to an entry.
-func (a *Adding) complete(s schema.Server, found *api.Server) schema.Server {
+func (a *Adding) complete(ctx context.Context, s schema.Server, found *api.Server) schema.Server {
 	s.Description = cmp.Or(a.Description, api.Literal(describe.Text(describe.Subject{Name: a.As, Says: []string{found.Description, found.Title}})),
 		api.Literal(found.Description), api.Literal(found.Title), "The server "+found.Name+".")
-	s.Sandbox = schema.Boxed(a.Sandbox && s.Transport == schema.Stdio)
+	if a.Sandbox && s.Transport == schema.Stdio {
+		s = module.LauncherOf(ctx).Limit(s) // or there would be no such flag
+	}
 	more, into := a.Headers, &s.Headers
 	if s.Transport == schema.Stdio {
 		more, into = a.Env, &s.Env

@@ -14,7 +14,6 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/guard"
 	"github.com/dynmcp/dynmcp/internal/redact"
-	"github.com/dynmcp/dynmcp/internal/sandbox"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
@@ -75,34 +74,30 @@ func (l *lines) close() {
 // A child is a link to a command over its pipes.
 type child struct {
 	lines
-	tree    *guard.Tree
-	sandbox *sandbox.Sandbox
-	stdout  *os.File
-	errors  command.Tail
-	gone    chan struct{} // closed when nothing of the tree is left
-	status  error         // why the command ended, once it is gone
+	tree   *guard.Tree
+	launch command.Launch
+	stdout *os.File
+	errors command.Tail
+	gone   chan struct{} // closed when nothing of the tree is left
+	status error         // why the command ended, once it is gone
 }
 
-// Command starts the command of a server, in the sandbox of its entry. env are more variables.
+// Command starts the command of a server, within the limits of its entry. env are more variables.
 func Command(s schema.Server, env []string, secrets *redact.Redactor, log *slog.Logger, name, version string, observer Observer) (*Peer, error) {
 	c := &child{errors: command.Tail{Max: 64 << 10, Redact: secrets}, gone: make(chan struct{})}
-	own := command.Environment(s.Env, s.InheritEnv)
-	if s.Sandbox.On {
-		confined := command.Confined(s)
-		box, err := sandbox.New(confined, log, func(why string) { c.errors.Add("dynmcp: " + why) })
-		if err != nil {
-			return nil, fmt.Errorf("sandbox: %w", err)
-		}
-		c.sandbox, own = box, append(confined.Env, box.Env()...)
+	var err error
+	if c.launch, err = command.Prepare(s, log, c.errors.Add); err != nil {
+		return nil, err
 	}
+	own := c.launch.Env()
 	path, err := command.Find(s.Command, s.Cwd, own)
 	if err != nil {
-		return nil, errors.Join(err, c.sandbox.Close())
+		return nil, errors.Join(err, c.launch.Close())
 	}
-	path, args := c.sandbox.Command(path, append([]string{s.Command}, s.Args...))
+	path, args := c.launch.Command(path, append([]string{s.Command}, s.Args...))
 	cmd := &exec.Cmd{Path: path, Args: args, Dir: s.Cwd, Env: append(own, env...)}
 	if err := c.start(cmd); err != nil {
-		return nil, errors.Join(err, c.sandbox.Close())
+		return nil, errors.Join(err, c.launch.Close())
 	}
 	p := newPeer(name, version, observer)
 	c.peer, p.link = p, c
@@ -128,7 +123,7 @@ func (c *child) start(cmd *exec.Cmd) error {
 		}
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = pipes[0], pipes[3], pipes[5]
-	tree, err := guard.Start(cmd, nil, c.sandbox.Restrictions())
+	tree, err := guard.Start(cmd, nil, c.launch.Restrictions())
 	closeAll(pipes[0], pipes[3], pipes[5])
 	if err != nil {
 		closeAll(pipes[1], pipes[2], pipes[4])
@@ -175,5 +170,5 @@ func (c *child) close() {
 	}
 	<-c.gone
 	c.read.Wait()
-	_ = c.sandbox.Close() // what is left of it does not change what was compared
+	_ = c.launch.Close() // what is left of it does not change what was compared
 }

@@ -36,9 +36,6 @@ type Far struct {
 // New returns the far side of a server, nil if it has none, and the arguments with which the server
 // is started.
 func New(server schema.Server, env []string) (*Far, []string) {
-	if server.Sandbox.On {
-		return nil, server.Args // no client works in it
-	}
 	id := "dynmcp-" + server.Name + "-" + strings.ToLower(rand.Text()[:10])
 	side := Of(server.Command, server.Args, os.TempDir(), id)
 	if side == nil {

@@ -1,6 +1,4 @@
-// Package confine has the verb sandbox, and explains the sandbox of a server: what it allows, what
-// it refused, and what the server needs.
-package confine
+package sandbox
 
 import (
 	"context"
@@ -9,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,20 +17,21 @@ import (
 	"github.com/dynmcp/dynmcp/internal/sandbox"
 	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/modules/sandbox/entry"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/upstream"
-	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
-// Warning returns a line about limits of a server's sandbox that this system cannot enforce, or "".
-func Warning(s schema.Server) string {
-	if !s.Sandbox.On || s.Transport != schema.Stdio {
+// warning returns a line about limits of a server's sandbox that this system cannot enforce, or "".
+func warning(s schema.Server) string {
+	box := entry.Of(s)
+	if !box.On || s.Transport != schema.Stdio {
 		return ""
 	}
-	return warning(command.Confined(s).Policy().Missing(), s.Sandbox.BestEffort)
+	return unlimited(entry.Confined(s, box).Policy().Missing(), box.BestEffort)
 }
 
-func warning(missing []string, bestEffort bool) string {
+func unlimited(missing []string, bestEffort bool) string {
 	switch {
 	case len(missing) == 0:
 		return ""
@@ -41,14 +39,6 @@ func warning(missing []string, bestEffort bool) string {
 		return "its sandbox is incomplete: this system cannot restrict " + strings.Join(missing, ", nor ")
 	}
 	return "it is not started here: " + (&sandbox.MissingError{Parts: missing}).Error()
-}
-
-// boxed returns the sandbox of a server or, if it has none, that of "sandbox": true.
-func boxed(s schema.Server) schema.Sandbox {
-	if !s.Sandbox.On {
-		return schema.Boxed(true)
-	}
-	return s.Sandbox
 }
 
 // A toolCall is a call of a tool.
@@ -83,9 +73,8 @@ func (call *toolCall) allowed(s schema.Server, rules *policy.Rules, tools []json
 // also before an error.
 func watch(ctx context.Context, s schema.Server, trace *sandbox.Trace, version string, rules *policy.Rules, calls ...toolCall) (err error) {
 	defer func() { err = errors.Join(trace.Err(), err) }()
-	s.Sandbox = boxed(s)
-	c, err := upstream.Open(s, upstream.ConnOptions{
-		Info: upstream.Info{Name: "dynmcp", Version: version}, Logger: slog.New(slog.DiscardHandler), Trace: trace,
+	c, err := upstream.Open(entry.Traced(s, trace), upstream.ConnOptions{
+		Info: upstream.Info{Name: "dynmcp", Version: version}, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return err
@@ -121,16 +110,15 @@ func watch(ctx context.Context, s schema.Server, trace *sandbox.Trace, version s
 
 // learned holds the accesses of a server beyond those that every sandbox allows.
 type learned struct {
-	Box       schema.Sandbox // the narrowest sandbox that allows the accesses
-	Addresses []string       // addresses connected to without the proxy, which need unlimited network
+	Box       entry.Sandbox // the narrowest sandbox that allows the accesses
+	Addresses []string      // addresses connected to without the proxy, which need unlimited network
 }
 
 // learn returns the accesses that a learning trace has recorded.
 func learn(s schema.Server, trace *sandbox.Trace) learned {
-	had := boxed(s)
-	s.Sandbox = schema.Sandbox{On: true, Env: had.Env, BestEffort: had.BestEffort}
-	l := learned{Box: s.Sandbox, Addresses: direct(trace)}
-	read, write := sandbox.Paths(command.Confined(s).Policy().Beyond(trace.Files()), home())
+	had := entry.Boxed(s)
+	l := learned{Box: entry.Sandbox{On: true, Env: had.Env, BestEffort: had.BestEffort}, Addresses: direct(trace)}
+	read, write := entry.Needs(s, l.Box, trace)
 	l.Box.Read, l.Box.Write = short(read), short(write)
 	switch hosts := trace.Hosts(); {
 	case len(l.Addresses) > 0:
@@ -142,10 +130,10 @@ func learn(s schema.Server, trace *sandbox.Trace) learned {
 	return l
 }
 
-// Explain starts a server that failed in its sandbox again, and returns which accesses were refused
+// explain starts a server that failed in its sandbox again, and returns which accesses were refused
 // and the entry that allows them. It returns "" if none were, or if this system cannot trace.
-func Explain(ctx context.Context, s schema.Server) string {
-	if !s.Sandbox.On || s.Transport != schema.Stdio {
+func explain(ctx context.Context, s schema.Server) string {
+	if !entry.Of(s).On || s.Transport != schema.Stdio {
 		return ""
 	}
 	trace := &sandbox.Trace{}
@@ -155,14 +143,14 @@ func Explain(ctx context.Context, s schema.Server) string {
 
 // refused describes the refused accesses of a server, and the sandbox that allows them.
 func refused(s schema.Server, trace *sandbox.Trace) string {
-	read, write := sandbox.Paths(command.Confined(s).Policy().Beyond(trace.Files()), home())
+	box := entry.Of(s)
+	read, write := entry.Needs(s, box, trace)
 	read, write = short(read), short(write)
 	hosts := trace.Denied()
 	all := slices.Concat(read, write, hosts)
-	if around := direct(trace); len(around) > 0 && len(s.Sandbox.Network.Hosts) > 0 {
+	if around := direct(trace); len(around) > 0 && len(box.Network.Hosts) > 0 {
 		all = append(all, strings.Join(around, ", ")+" (it connects by itself, not by the proxy, for which the network has to be all)")
 	}
-	box := s.Sandbox
 	if trace.Socket.Load() {
 		all = append(all, `the network (its network is "none"; dynmcp sandbox --learn says which hosts it needs)`)
 		box.Network.None = false
@@ -174,7 +162,7 @@ func refused(s schema.Server, trace *sandbox.Trace) string {
 		all = append(all[:maxSaid:maxSaid], fmt.Sprintf("%d more", more))
 	}
 	box.Read, box.Write, box.Network.Hosts = slices.Concat(box.Read, read), slices.Concat(box.Write, write), slices.Concat(box.Network.Hosts, hosts)
-	return "its sandbox refused it " + strings.Join(all, ", ") + "; what it needs of these goes into its entry, all of it is \"sandbox\": " + schema.SandboxJSON(box)
+	return "its sandbox refused it " + strings.Join(all, ", ") + "; what it needs of these goes into its entry, all of it is \"sandbox\": " + schema.ValueJSON(box)
 }
 
 // maxSaid limits the accesses that refused lists.
@@ -189,20 +177,9 @@ func direct(trace *sandbox.Trace) []string {
 	})
 }
 
-func home() string {
-	dir, err := os.UserHomeDir()
-	if err != nil {
-		return ""
-	}
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		return real
-	}
-	return dir
-}
-
 // short replaces the home directory in paths with ~.
 func short(paths []string) (all []string) {
-	home := home()
+	home := entry.Home()
 	for _, path := range paths {
 		if rest, ok := strings.CutPrefix(path, home+string(filepath.Separator)); ok && home != "" {
 			path = filepath.Join("~", rest)

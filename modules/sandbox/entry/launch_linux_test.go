@@ -1,6 +1,8 @@
-package upstream
+package entry
 
 import (
+	"context"
+	"crypto/rand"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -9,25 +11,50 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/sandbox"
 	"github.com/dynmcp/dynmcp/schema"
-	"github.com/dynmcp/dynmcp/transports/upstream/command"
+	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// boxed returns a fake with a sandbox, a home directory and a working directory.
-func boxed(t *testing.T, box schema.Sandbox) (server schema.Server, home string) {
+// entry returns a fake with a sandbox, a home directory and a working directory.
+func entry(t *testing.T, box Sandbox) (server schema.Server, home string) {
 	t.Helper()
 	home = t.TempDir()
-	server = fake(t)
+	name, value := "SANDBOX_MARKER", rand.Text()
+	t.Cleanup(func() {
+		if left := mcptest.Processes(name + "=" + value); len(left) > 0 {
+			t.Errorf("processes left behind: %v", left)
+		}
+	})
+	server = schema.Server{Name: "up", Transport: schema.Stdio, Command: mcptest.Fake(t), Env: map[string]string{name: value}}
 	server.Env["HOME"] = home
 	server.Cwd = t.TempDir()
-	server.Sandbox = box
-	server.Sandbox.On = true
-	return server, home
+	box.On = true
+	return Within(server, box), home
+}
+
+// patience is how long a test waits for an event that must come.
+const patience = 2 * time.Minute
+
+// dial opens a connection that is closed when the test ends.
+func dial(t *testing.T, server schema.Server) *upstream.Conn {
+	t.Helper()
+	c, err := upstream.Open(server, upstream.ConnOptions{Info: upstream.Info{Name: "dynmcp", Version: "1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := c.Handshake(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // here serves "here" over HTTP on a loopback address.
@@ -38,15 +65,17 @@ func here(t *testing.T) *httptest.Server {
 }
 
 // does calls a tool that takes a name, and returns its text or its error.
-func does(t *testing.T, c *Conn, what, name string) (text string, err error) {
+func does(t *testing.T, c *upstream.Conn, what, name string) (text string, err error) {
 	t.Helper()
-	result, err := tool(t, c, what, fmt.Sprintf(`{"name":%q}`, name))
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	result, err := c.Call(ctx, "tools/call", fmt.Appendf(nil, `{"name":%q,"arguments":{"name":%q}}`, what, name))
 	return mcptest.Message{Result: result}.Text(), err
 }
 
 func TestSandbox(t *testing.T) {
 	t.Setenv("SANDBOX_LEAK", "a key")
-	server, home := boxed(t, schema.Sandbox{Write: []string{"~/notes"}, Env: schema.Inherit{None: true}})
+	server, home := entry(t, Sandbox{Write: []string{"~/notes"}, Env: schema.Inherit{None: true}})
 	notes, key := filepath.Join(home, "notes"), filepath.Join(home, "id_rsa")
 	if err := os.Mkdir(notes, 0o700); err != nil {
 		t.Fatal(err)
@@ -54,8 +83,7 @@ func TestSandbox(t *testing.T) {
 	if err := os.WriteFile(key, []byte("key"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := dial(t, server, ConnOptions{})
-	mustEcho(t, c)
+	c := dial(t, server)
 	if text, err := does(t, c, "read_file", key); err == nil {
 		t.Errorf("the server reads a key: %q", text)
 	}
@@ -75,7 +103,7 @@ func TestSandbox(t *testing.T) {
 	if _, err := does(t, c, "write_file", filepath.Join(temp, "x")); err != nil {
 		t.Errorf("the server cannot write to its temporary directory: %v", err)
 	}
-	other := dial(t, server, ConnOptions{})
+	other := dial(t, server)
 	if _, err := does(t, other, "read_file", filepath.Join(temp, "x")); err == nil {
 		t.Error("another server reads the temporary files")
 	}
@@ -89,12 +117,12 @@ func TestSandboxNetwork(t *testing.T) {
 	t.Parallel()
 	there := here(t)
 	address := strings.TrimPrefix(there.URL, "http://")
-	alone, _ := boxed(t, schema.Sandbox{Network: schema.Network{None: true}})
-	if text, err := does(t, dial(t, alone, ConnOptions{}), "get", there.URL); err == nil {
+	alone, _ := entry(t, Sandbox{Network: schema.Network{None: true}})
+	if text, err := does(t, dial(t, alone), "get", there.URL); err == nil {
 		t.Errorf("without a network: got %q", text)
 	}
-	named, _ := boxed(t, schema.Sandbox{Network: schema.Network{Hosts: []string{address, "api.example.com"}}})
-	c := dial(t, named, ConnOptions{})
+	named, _ := entry(t, Sandbox{Network: schema.Network{Hosts: []string{address, "api.example.com"}}})
+	c := dial(t, named)
 	// Go's client does not use the proxy for loopback addresses.
 	if text, err := does(t, c, "get", there.URL); err == nil {
 		t.Errorf("around the proxy: got %q", text)
@@ -121,7 +149,7 @@ func TestTrace(t *testing.T) {
 	there := here(t)
 	for _, learn := range []bool{true, false} {
 		t.Run(fmt.Sprintf("learn=%v", learn), func(t *testing.T) {
-			server, home := boxed(t, schema.Sandbox{Network: schema.Network{Hosts: []string{"api.example.com"}}})
+			server, home := entry(t, Sandbox{Network: schema.Network{Hosts: []string{"api.example.com"}}})
 			home, err := filepath.EvalSymlinks(home)
 			if err != nil {
 				t.Fatal(err)
@@ -133,7 +161,7 @@ func TestTrace(t *testing.T) {
 				t.Fatal(err)
 			}
 			trace := &sandbox.Trace{Learn: learn}
-			c := dial(t, server, ConnOptions{Trace: trace})
+			c := dial(t, server.WithKeys(Keys{Of(server), trace}))
 			text, readErr := does(t, c, "read_file", filepath.Join(home, "key"))
 			_, writeErr := does(t, c, "write_file", filepath.Join(home, "notes", "x"))
 			around, getErr := does(t, c, "get", there.URL)
@@ -148,7 +176,7 @@ func TestTrace(t *testing.T) {
 			if err := trace.Err(); err != nil {
 				t.Fatal(err)
 			}
-			read, write := sandbox.Paths(command.Confined(server).Policy().Beyond(trace.Files()), home)
+			read, write := sandbox.Paths(Confined(server, Of(server)).Policy().Beyond(trace.Files()), home)
 			if diff := cmp.Diff([]string{filepath.Join(home, "key")}, read); diff != "" {
 				t.Errorf("paths read (-want +got):\n%s", diff)
 			}
@@ -173,9 +201,9 @@ func TestTraceWithoutANetwork(t *testing.T) {
 	t.Parallel()
 	there := here(t)
 	for name, wants := range map[string]bool{"get": true, "read_file": false} {
-		server, _ := boxed(t, schema.Sandbox{Network: schema.Network{None: true}})
+		server, _ := entry(t, Sandbox{Network: schema.Network{None: true}})
 		trace := &sandbox.Trace{}
-		c := dial(t, server, ConnOptions{Trace: trace})
+		c := dial(t, server.WithKeys(Keys{Of(server), trace}))
 		text, err := does(t, c, name, there.URL)
 		c.Close()
 		if err == nil || trace.Err() != nil || trace.Socket.Load() != wants {

@@ -1,4 +1,4 @@
-package confine
+package sandbox
 
 import (
 	"context"
@@ -18,12 +18,12 @@ import (
 	"github.com/dynmcp/dynmcp/internal/policy"
 	"github.com/dynmcp/dynmcp/internal/sandbox"
 	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/modules/sandbox/entry"
 	"github.com/dynmcp/dynmcp/schema"
-	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
-// Verb shows what a server may access, or learns it.
-var Verb = cli.Verb{
+// verb shows what a server may access, or learns it.
+var verb = cli.Verb{
 	Use:   "sandbox [flags] SERVER",
 	Group: cli.Guard,
 	Short: "Show a server's permissions",
@@ -118,7 +118,7 @@ func (l *learner) watch(ctx context.Context, policies []schema.PolicyRule, s sch
 	return learn(s, trace), nil
 }
 
-func (l *learner) save(out *terminal.Writer, cfg *schema.Config, name string, box schema.Sandbox) error {
+func (l *learner) save(out *terminal.Writer, cfg *schema.Config, name string, box entry.Sandbox) error {
 	file, unlock, err := editfile.LockConfig(cfg.Origin(name).File)
 	if err != nil {
 		return err
@@ -153,17 +153,16 @@ func (l learned) show(out *terminal.Writer) {
 	if len(l.Addresses) > 0 {
 		out.Printf("\nIt connects by itself, not by a proxy, so its network cannot be a list of hosts.\n")
 	}
-	out.Printf("\n\"sandbox\": %s\n", schema.SandboxJSON(l.Box))
+	out.Printf("\n\"sandbox\": %s\n", schema.ValueJSON(l.Box))
 }
 
 // describe prints what a server may access.
 func describe(out *terminal.Writer, s schema.Server) error {
-	if !s.Sandbox.On {
+	if !entry.Of(s).On {
 		out.Printf("%s has no sandbox: it may do what you may. With \"sandbox\": true:\n\n", s.Name)
 	}
-	s.Sandbox = boxed(s)
-	confined := command.Confined(s)
-	policy := confined.Policy()
+	within := entry.Confined(s, entry.Boxed(s))
+	policy := within.Policy()
 	system := append(sandbox.System(), sandbox.Devices()...)
 	own := func(paths []string) []string {
 		return slices.DeleteFunc(slices.Clone(paths), func(path string) bool {
@@ -179,13 +178,13 @@ func describe(out *terminal.Writer, s schema.Server) error {
 	case sandbox.NoNetwork:
 		writeLines(out, []string{"nothing"})
 	case sandbox.OnlyByProxy:
-		writeLines(out, confined.Hosts)
+		writeLines(out, within.Hosts)
 	default:
 		writeLines(out, []string{"any address, this machine's too"})
 	}
 	out.Heading("It has these variables:")
 	var names []string
-	for _, entry := range confined.Env {
+	for _, entry := range within.Env {
 		name, _, _ := strings.Cut(entry, "=")
 		names = append(names, name)
 	}

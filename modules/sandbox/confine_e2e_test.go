@@ -1,6 +1,6 @@
 //go:build e2e
 
-package confine
+package sandbox
 
 import "testing"
 
@@ -16,7 +16,7 @@ func TestWarning(t *testing.T) {
 		{missing, true, "its sandbox is incomplete: this system cannot restrict TCP (Linux 6.7 can), nor signals"},
 		{missing, false, `it is not started here: this system cannot limit TCP (Linux 6.7 can), nor signals ("best_effort": true in the sandbox starts the server all the same)`},
 	} {
-		if got := warning(c.missing, c.bestEffort); got != c.want {
+		if got := unlimited(c.missing, c.bestEffort); got != c.want {
 			t.Errorf("%q, best effort %v: got %q, want %q", c.missing, c.bestEffort, got, c.want)
 		}
 	}
