@@ -5,6 +5,6 @@ package schema
 // The modules of keys of the document, of keys of an entry, and of surfaces.
 var (
 	documentModules = map[string]string{"activity": "activity", "apps": "apps", "webhooks": "webhook"}
-	serverModules   = map[string]string{"registry": "registry"}
+	serverModules   = map[string]string{"registry": "registry", "sandbox": "sandbox"}
 	surfaceModules  = map[string]string{"browser": "browser", "proxy": "proxy"}
 )

@@ -19,7 +19,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/sandbox"
+	"github.com/dynmcp/dynmcp/modules/sandbox/box"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/modules/sandbox/entry"
 	"github.com/dynmcp/dynmcp/schema"
@@ -110,7 +110,7 @@ func compare(out *tabwriter.Writer, s schema.Server, pkg string) bool {
 		fmt.Fprintf(out, "%s\t%s\t%s\t\t\n", s.Name, pkg, firstLine(err))
 		return true
 	}
-	trace := &sandbox.Trace{}
+	trace := &box.Trace{}
 	within, err := lists(entry.Traced(s, trace))
 	said, ok := "the same", err == nil && bytes.Equal(without, within)
 	switch {

@@ -37,7 +37,7 @@ var mayImport = map[string][]string{
 	"internal/lint":                      {"internal/display", "internal/lazyregexp", "internal/lookalike", "internal/wire"},
 	"internal/pins":                      {"internal/atomicfile", "internal/lookalike", "internal/regular", "internal/wire"},
 	"internal/secretref":                 {"internal/redact", "internal/regular"},
-	"internal/sandbox":                   {"internal/guard", "internal/packages", "internal/publicip", "internal/regular", "internal/event"},
+	"internal/sandbox":                   {"internal/guard"},
 	"internal/script":                    {"internal/display", "internal/guard", "internal/membudget", "internal/regular", "internal/sandbox", "internal/script/engine", "internal/wire"},
 	"internal/script/engine":             {"internal/display", "internal/lazyregexp", "internal/wire"},
 	"internal/records":                   {},

@@ -34,8 +34,8 @@ const (
 const fileRights = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 	unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV | unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
 
-// begin makes the restrictions of a policy with an empty ruleset, which can be passed to the guard.
-func begin(p Policy) (*Restrictions, error) {
+// Begin makes the restrictions of a policy with an empty ruleset, which can be passed to the guard.
+func Begin(p Policy) (*Restrictions, error) {
 	version := landlockVersion()
 	w := &Restrictions{Missing: p.Missing()}
 	if len(w.Missing) > 0 && !p.BestEffort {
@@ -53,8 +53,8 @@ func begin(p Policy) (*Restrictions, error) {
 	return w, nil
 }
 
-// build adds the rules of a policy, and makes the filter.
-func (w *Restrictions) build(p Policy) (err error) {
+// Build adds the rules of a policy, and makes the filter.
+func (w *Restrictions) Build(p Policy) (err error) {
 	version := landlockVersion()
 	if w.Ruleset != nil {
 		if err := addRules(w.Ruleset, p, handledBy(p, version)); err != nil {
@@ -70,7 +70,7 @@ func (w *Restrictions) build(p Policy) (err error) {
 // Missing describes the parts of the policy that this system cannot enforce. Landlock can limit
 // TCP from version 4 on; before that, only the gate does.
 func (p Policy) Missing() []string {
-	return p.missing(landlockVersion(), hasFilters(), hasNotifications())
+	return p.missing(landlockVersion(), hasFilters(), HasNotifications())
 }
 
 // missing is Missing for a system with a version of Landlock, filters and notifications.
@@ -103,8 +103,8 @@ func hasFilters() bool {
 	return errno == unix.EFAULT && archOf[runtime.GOARCH] != 0
 }
 
-// hasNotifications reports whether the kernel has user notifications of seccomp (seccomp_unotify(2)).
-func hasNotifications() bool {
+// HasNotifications reports whether the kernel has user notifications of seccomp (seccomp_unotify(2)).
+func HasNotifications() bool {
 	verdict := uint32(unix.SECCOMP_RET_USER_NOTIF)
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&verdict)))
 	return errno == 0 && hasFilters()

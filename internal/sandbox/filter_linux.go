@@ -82,6 +82,29 @@ func filter(p Policy, version int) ([]byte, error) {
 	return assemble(append(program, sockets(p, version)...))
 }
 
+// Asking returns a filter under which the kernel asks a listener about calls and, with sockets, about sockets
+// of the network (seccomp_unotify(2)). It disables io_uring, whose work no filter sees.
+func Asking(calls []uintptr, sockets bool) ([]byte, error) {
+	program, err := prologue()
+	if err != nil {
+		return nil, err
+	}
+	program = on(program, ring, errno(unix.ENOSYS))
+	ask := bpf.RetConstant{Val: unix.SECCOMP_RET_USER_NOTIF}
+	program = on(program, calls, ask)
+	if sockets {
+		program = append(program,
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_SOCKET, SkipTrue: 1},
+			allowed,
+			bpf.LoadAbsolute{Off: offsetArg, Size: 4}, // the family
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET, SkipTrue: 2},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET6, SkipTrue: 1},
+			allowed,
+			ask)
+	}
+	return assemble(append(program, allowed))
+}
+
 // FIOSETOWN and SIOCSPGRP, which package unix lacks.
 const (
 	fioSetOwn    = 0x8901
@@ -190,7 +213,7 @@ func sockets(p Policy, version int) (program []bpf.Instruction) {
 	}
 	switch p.Network {
 	case NoNetwork:
-		if p.traced {
+		if p.Traced {
 			verdict(unix.AF_INET, allowed)
 			verdict(unix.AF_INET6, allowed)
 		}

@@ -26,10 +26,10 @@ func (p Policy) Profile() string {
 	} {
 		say("(allow mach-lookup (global-name %s))", quote(service))
 	}
-	for _, path := range resolved(p.Read) {
+	for _, path := range Resolved(p.Read) {
 		say("(allow file-read* file-map-executable process-exec* (subpath %s))", quote(path))
 	}
-	for _, path := range resolved(p.Write) {
+	for _, path := range Resolved(p.Write) {
 		say("(allow file-read* file-write* file-map-executable process-exec* file-ioctl (subpath %s))", quote(path))
 	}
 	p.profileNetwork(say)
@@ -42,7 +42,7 @@ func (p Policy) profileNetwork(say func(format string, args ...any)) {
 		say("(allow network* system-socket)")
 		say("(deny network-outbound (remote unix-socket))")
 		say("(allow network-outbound (literal %s))", quote("/private/var/run/mDNSResponder"))
-		for _, path := range resolved(p.Write) {
+		for _, path := range Resolved(p.Write) {
 			say("(allow network-outbound (subpath %s))", quote(path))
 		}
 	case OnlyByProxy:

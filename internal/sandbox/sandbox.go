@@ -1,6 +1,6 @@
-// Package sandbox limits a server: the files that it reads and writes, the hosts that it
-// connects to, and the system calls that bypass both. The limits apply to everything that
-// the server starts. They need no administrator rights.
+// Package sandbox makes limits of programs: the files that they read and write, the hosts that they connect
+// to, and the system calls that bypass both. The limits apply to everything that a program starts. They
+// need no administrator rights.
 //
 // On Linux they are a Landlock ruleset and a seccomp filter, which [Build] makes and the guard
 // applies to the command that it starts. On macOS they are a profile, and sandbox-exec starts
@@ -32,10 +32,11 @@ type Policy struct {
 	// BestEffort enforces as much as the system can. Otherwise a missing part is an error.
 	BestEffort bool
 
-	traced bool // without a network, the listener refuses network sockets, so that the trace has them
+	// Traced means that, without a network, a listener refuses its sockets: see Asking.
+	Traced bool
 }
 
-// Restrictions enforce a policy: begin makes the parts that do not need its paths, and build the
+// Restrictions enforce a policy: Begin makes the parts that do not need its paths, and their Build the
 // rest. They can be used for many commands, until Close.
 type Restrictions struct {
 	Ruleset *os.File // of Landlock; nil if there is none

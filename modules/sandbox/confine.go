@@ -17,6 +17,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/sandbox"
 	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/modules/sandbox/box"
 	"github.com/dynmcp/dynmcp/modules/sandbox/entry"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/upstream"
@@ -24,11 +25,11 @@ import (
 
 // warning returns a line about limits of a server's sandbox that this system cannot enforce, or "".
 func warning(s schema.Server) string {
-	box := entry.Of(s)
-	if !box.On || s.Transport != schema.Stdio {
+	access := entry.Of(s)
+	if !access.On || s.Transport != schema.Stdio {
 		return ""
 	}
-	return unlimited(entry.Confined(s, box).Policy().Missing(), box.BestEffort)
+	return unlimited(entry.Confined(s, access).Policy().Missing(), access.BestEffort)
 }
 
 func unlimited(missing []string, bestEffort bool) string {
@@ -71,7 +72,7 @@ func (call *toolCall) allowed(s schema.Server, rules *policy.Rules, tools []json
 
 // watch starts a server, lists what it has, makes calls, and stops it. trace records its accesses,
 // also before an error.
-func watch(ctx context.Context, s schema.Server, trace *sandbox.Trace, version string, rules *policy.Rules, calls ...toolCall) (err error) {
+func watch(ctx context.Context, s schema.Server, trace *box.Trace, version string, rules *policy.Rules, calls ...toolCall) (err error) {
 	defer func() { err = errors.Join(trace.Err(), err) }()
 	c, err := upstream.Open(entry.Traced(s, trace), upstream.ConnOptions{
 		Info: upstream.Info{Name: "dynmcp", Version: version}, Logger: slog.New(slog.DiscardHandler),
@@ -115,7 +116,7 @@ type learned struct {
 }
 
 // learn returns the accesses that a learning trace has recorded.
-func learn(s schema.Server, trace *sandbox.Trace) learned {
+func learn(s schema.Server, trace *box.Trace) learned {
 	had := entry.Boxed(s)
 	l := learned{Box: entry.Sandbox{On: true, Env: had.Env, BestEffort: had.BestEffort}, Addresses: direct(trace)}
 	read, write := entry.Needs(s, l.Box, trace)
@@ -136,24 +137,24 @@ func explain(ctx context.Context, s schema.Server) string {
 	if !entry.Of(s).On || s.Transport != schema.Stdio {
 		return ""
 	}
-	trace := &sandbox.Trace{}
+	trace := &box.Trace{}
 	_ = watch(ctx, s, trace, cli.Version, nil) // the server fails again
 	return refused(s, trace)
 }
 
 // refused describes the refused accesses of a server, and the sandbox that allows them.
-func refused(s schema.Server, trace *sandbox.Trace) string {
-	box := entry.Of(s)
-	read, write := entry.Needs(s, box, trace)
+func refused(s schema.Server, trace *box.Trace) string {
+	access := entry.Of(s)
+	read, write := entry.Needs(s, access, trace)
 	read, write = short(read), short(write)
 	hosts := trace.Denied()
 	all := slices.Concat(read, write, hosts)
-	if around := direct(trace); len(around) > 0 && len(box.Network.Hosts) > 0 {
+	if around := direct(trace); len(around) > 0 && len(access.Network.Hosts) > 0 {
 		all = append(all, strings.Join(around, ", ")+" (it connects by itself, not by the proxy, for which the network has to be all)")
 	}
 	if trace.Socket.Load() {
 		all = append(all, `the network (its network is "none"; dynmcp sandbox --learn says which hosts it needs)`)
-		box.Network.None = false
+		access.Network.None = false
 	}
 	if len(all) == 0 {
 		return ""
@@ -161,8 +162,8 @@ func refused(s schema.Server, trace *sandbox.Trace) string {
 	if more := len(all) - maxSaid; more > 0 {
 		all = append(all[:maxSaid:maxSaid], fmt.Sprintf("%d more", more))
 	}
-	box.Read, box.Write, box.Network.Hosts = slices.Concat(box.Read, read), slices.Concat(box.Write, write), slices.Concat(box.Network.Hosts, hosts)
-	return "its sandbox refused it " + strings.Join(all, ", ") + "; what it needs of these goes into its entry, all of it is \"sandbox\": " + schema.ValueJSON(box)
+	access.Read, access.Write, access.Network.Hosts = slices.Concat(access.Read, read), slices.Concat(access.Write, write), slices.Concat(access.Network.Hosts, hosts)
+	return "its sandbox refused it " + strings.Join(all, ", ") + "; what it needs of these goes into its entry, all of it is \"sandbox\": " + schema.ValueJSON(access)
 }
 
 // maxSaid limits the accesses that refused lists.
@@ -170,7 +171,7 @@ const maxSaid = 10
 
 // direct returns the addresses that a server connected to without the proxy. It leaves out port 53,
 // because the proxy resolves names, and port 0, which libraries use only to find a route.
-func direct(trace *sandbox.Trace) []string {
+func direct(trace *box.Trace) []string {
 	return slices.DeleteFunc(trace.Addresses(), func(address string) bool {
 		at, err := netip.ParseAddrPort(address)
 		return err != nil || at.Port() == 0 || at.Port() == 53

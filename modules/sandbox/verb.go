@@ -18,6 +18,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/policy"
 	"github.com/dynmcp/dynmcp/internal/sandbox"
 	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/modules/sandbox/box"
 	"github.com/dynmcp/dynmcp/modules/sandbox/entry"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -111,20 +112,20 @@ func (l *learner) watch(ctx context.Context, policies []schema.PolicyRule, s sch
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.LoadTimeout)
 	defer cancel()
-	trace := &sandbox.Trace{Learn: true}
+	trace := &box.Trace{Learn: true}
 	if err := watch(ctx, s, trace, cli.Version, rules, calls...); err != nil {
 		return learned{}, cli.Interrupted(err)
 	}
 	return learn(s, trace), nil
 }
 
-func (l *learner) save(out *terminal.Writer, cfg *schema.Config, name string, box entry.Sandbox) error {
+func (l *learner) save(out *terminal.Writer, cfg *schema.Config, name string, access entry.Sandbox) error {
 	file, unlock, err := editfile.LockConfig(cfg.Origin(name).File)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	text, err := schema.SetKey(file.Path, file.Old, name, "sandbox", box)
+	text, err := schema.SetKey(file.Path, file.Old, name, "sandbox", access)
 	if err != nil {
 		return err
 	}
@@ -163,7 +164,7 @@ func describe(out *terminal.Writer, s schema.Server) error {
 	}
 	within := entry.Confined(s, entry.Boxed(s))
 	policy := within.Policy()
-	system := append(sandbox.System(), sandbox.Devices()...)
+	system := append(box.System(), box.Devices()...)
 	own := func(paths []string) []string {
 		return slices.DeleteFunc(slices.Clone(paths), func(path string) bool {
 			return slices.ContainsFunc(system, func(root string) bool { return path == root || strings.HasPrefix(path, root+"/") })

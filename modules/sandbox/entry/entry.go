@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 
-	"github.com/dynmcp/dynmcp/internal/sandbox"
+	"github.com/dynmcp/dynmcp/modules/sandbox/box"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
@@ -16,13 +16,13 @@ type Keys struct {
 	// What the program and all that it starts may access: true is what programs need to run, without the home directory; an object allows more, or less of the network. On Linux and macOS; elsewhere the server is not started, unless best_effort is set. See docs/sandbox.md.
 	Sandbox Sandbox `json:"sandbox" group:"sandbox" default:"false" example:"{read: [~/notes], network: [api.github.com]}"`
 
-	trace *sandbox.Trace // records what the program does, if not nil
+	trace *box.Trace // records what the program does, if not nil
 }
 
 // Check checks the hosts.
 func (k *Keys) Check(fail func(what, hint string, at ...any)) {
 	for i, host := range k.Sandbox.Network.Hosts {
-		if err := sandbox.CheckHost(host); err != nil {
+		if err := box.CheckHost(host); err != nil {
 			fail("this is not a host", "write a name, *.name, an address or a network, and a port where it is not 80 or 443", "sandbox", "network", i)
 		}
 	}
@@ -71,24 +71,24 @@ func (b Sandbox) Written() any {
 func Of(s schema.Server) Sandbox { return schema.ServerKeys[Keys](s).Sandbox }
 
 // Within returns a server with a sandbox.
-func Within(s schema.Server, box Sandbox) schema.Server { return s.WithKeys(Keys{Sandbox: box}) }
+func Within(s schema.Server, access Sandbox) schema.Server { return s.WithKeys(Keys{Sandbox: access}) }
 
 // Boxed returns the sandbox of a server or, if it has none, that of "sandbox": true.
 func Boxed(s schema.Server) Sandbox {
-	if box := Of(s); box.On {
-		return box
+	if access := Of(s); access.On {
+		return access
 	}
 	return Usual
 }
 
 // Traced returns a server whose starts are recorded, in its sandbox or, if it has none, that of "sandbox": true.
-func Traced(s schema.Server, trace *sandbox.Trace) schema.Server {
+func Traced(s schema.Server, trace *box.Trace) schema.Server {
 	return s.WithKeys(Keys{Boxed(s), trace})
 }
 
 // Needs returns what a server read and changed, by the record, besides what a sandbox allows.
-func Needs(s schema.Server, box Sandbox, trace *sandbox.Trace) (read, write []string) {
-	return sandbox.Paths(Confined(s, box).Policy().Beyond(trace.Files()), Home())
+func Needs(s schema.Server, access Sandbox, trace *box.Trace) (read, write []string) {
+	return box.Paths(box.Beyond(Confined(s, access).Policy(), trace.Files()), Home())
 }
 
 // Home returns the home directory without symbolic links, "" if it is not known.

@@ -89,9 +89,9 @@ func TestWritten(t *testing.T) {
 			}
 			return Of(cfg.Servers[0])
 		}
-		box := read(text)
-		if again := read(schema.ValueJSON(box)); !reflect.DeepEqual(again, box) {
-			t.Errorf("%s became %s", text, schema.ValueJSON(box))
+		access := read(text)
+		if again := read(schema.ValueJSON(access)); !reflect.DeepEqual(again, access) {
+			t.Errorf("%s became %s", text, schema.ValueJSON(access))
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/packages"
 	"github.com/dynmcp/dynmcp/internal/sandbox"
+	"github.com/dynmcp/dynmcp/modules/sandbox/box"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
@@ -18,35 +19,35 @@ func (k Keys) Launches() bool { return k.Sandbox.On }
 func (k Keys) Launch(server schema.Server, log *slog.Logger, say func(line string)) (command.Launch, error) {
 	s := Confined(server, k.Sandbox)
 	s.Trace = k.trace
-	box, err := sandbox.New(s, log, func(why string) { say("dynmcp: " + why) })
+	started, err := box.New(s, log, func(why string) { say("dynmcp: " + why) })
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
-	return launch{box, s.Env}, nil
+	return launch{started, s.Env}, nil
 }
 
 // A launch is one start in a sandbox.
 type launch struct {
-	*sandbox.Sandbox
+	*box.Sandbox
 	env []string
 }
 
 func (l launch) Env() []string { return append(l.env, l.Sandbox.Env()...) }
 
 // Confined returns the description of a server for its sandbox, with its environment.
-func Confined(server schema.Server, box Sandbox) sandbox.Server {
+func Confined(server schema.Server, access Sandbox) box.Server {
 	server = command.AtHome(server)
 	inherit := server.InheritEnv
-	if box.On && (!box.Env.None || len(inherit.Names) == 0) {
-		inherit = box.Env
+	if access.On && (!access.Env.None || len(inherit.Names) == 0) {
+		inherit = access.Env
 	}
-	s := sandbox.Server{
+	s := box.Server{
 		Name: server.Name, Dir: server.Cwd, DirSet: server.Cwd != "",
 		Env:  command.Environment(server.Env, inherit),
-		Read: box.Read, Write: box.Write, BestEffort: box.BestEffort,
+		Read: access.Read, Write: access.Write, BestEffort: access.BestEffort,
 	}
 	s.Runner, s.Package = packages.Installer(server.Command, server.Args)
-	switch network := box.Network; {
+	switch network := access.Network; {
 	case network.None:
 		s.Network = sandbox.NoNetwork
 	case len(network.Hosts) > 0:

@@ -16,13 +16,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
-	"github.com/dynmcp/dynmcp/internal/sandbox"
+	"github.com/dynmcp/dynmcp/modules/sandbox/box"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
 // entry returns a fake with a sandbox, a home directory and a working directory.
-func entry(t *testing.T, box Sandbox) (server schema.Server, home string) {
+func entry(t *testing.T, access Sandbox) (server schema.Server, home string) {
 	t.Helper()
 	home = t.TempDir()
 	name, value := "SANDBOX_MARKER", rand.Text()
@@ -34,8 +34,8 @@ func entry(t *testing.T, box Sandbox) (server schema.Server, home string) {
 	server = schema.Server{Name: "up", Transport: schema.Stdio, Command: mcptest.Fake(t), Env: map[string]string{name: value}}
 	server.Env["HOME"] = home
 	server.Cwd = t.TempDir()
-	box.On = true
-	return Within(server, box), home
+	access.On = true
+	return Within(server, access), home
 }
 
 // patience is how long a test waits for an event that must come.
@@ -160,7 +160,7 @@ func TestTrace(t *testing.T) {
 			if err := os.Mkdir(filepath.Join(home, "notes"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			trace := &sandbox.Trace{Learn: learn}
+			trace := &box.Trace{Learn: learn}
 			c := dial(t, server.WithKeys(Keys{Of(server), trace}))
 			text, readErr := does(t, c, "read_file", filepath.Join(home, "key"))
 			_, writeErr := does(t, c, "write_file", filepath.Join(home, "notes", "x"))
@@ -176,7 +176,7 @@ func TestTrace(t *testing.T) {
 			if err := trace.Err(); err != nil {
 				t.Fatal(err)
 			}
-			read, write := sandbox.Paths(Confined(server, Of(server)).Policy().Beyond(trace.Files()), home)
+			read, write := box.Paths(box.Beyond(Confined(server, Of(server)).Policy(), trace.Files()), home)
 			if diff := cmp.Diff([]string{filepath.Join(home, "key")}, read); diff != "" {
 				t.Errorf("paths read (-want +got):\n%s", diff)
 			}
@@ -202,7 +202,7 @@ func TestTraceWithoutANetwork(t *testing.T) {
 	there := here(t)
 	for name, wants := range map[string]bool{"get": true, "read_file": false} {
 		server, _ := entry(t, Sandbox{Network: schema.Network{None: true}})
-		trace := &sandbox.Trace{}
+		trace := &box.Trace{}
 		c := dial(t, server.WithKeys(Keys{Of(server), trace}))
 		text, err := does(t, c, name, there.URL)
 		c.Close()
