@@ -25,18 +25,21 @@ func (r *reading) findSecrets(root *syntax.Node) map[string]reference.Secret {
 			addReferences(found, r.needless, syntax.Below("", m.Name()), m.Value, slices.Contains(ServerLists, m.Key))
 		}
 	}
+	var asked []string
+	for _, ref := range slices.Sorted(maps.Keys(found)) {
+		switch scheme := reference.Scheme(ref); {
+		case scheme != reference.File && !slices.Contains(r.files.opts.Schemes, scheme):
+			found[ref] = reference.Secret{Problem: "${" + scheme + ":…} " + reference.Lacking(scheme), Hint: "use a build with it, or another reference"}
+		case r.files.opts.Secret == nil:
+			delete(found, ref)
+		default:
+			asked = append(asked, ref)
+		}
+	}
 	var mu sync.Mutex
 	var group errgroup.Group
 	group.SetLimit(maxLookups)
-	for _, ref := range slices.Sorted(maps.Keys(found)) {
-		if scheme := reference.Scheme(ref); scheme != reference.File && !slices.Contains(r.files.opts.Schemes, scheme) {
-			found[ref] = reference.Secret{Problem: "${" + scheme + ":…} " + reference.Lacking(scheme), Hint: "use a build with it, or another reference"}
-			continue
-		}
-		if r.files.opts.Secret == nil {
-			delete(found, ref)
-			continue
-		}
+	for _, ref := range asked {
 		group.Go(func() error {
 			value, problem, hint := r.files.opts.Secret(ref[2 : len(ref)-1])
 			mu.Lock()
