@@ -14,6 +14,9 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
+// allSurfaces is the section of a module with all surfaces.
+var allSurfaces = []Section{{Surfaces: Surfaces}}
+
 // parse does not panic on any input. A config that it accepts is complete, and every error
 // has a position in the file.
 func fuzzParse(f *testing.F, name string) {

@@ -159,7 +159,7 @@ func load(paths []string, opts LoadOptions) (*Config, error) {
 
 // parse loads a config that is not in a file.
 func parse(name string, data []byte, opts LoadOptions) (*Config, error) {
-	r := &reading{nearest: true, files: ReadFiles(context.Background(), nil, opts)}
+	r := &reading{nearest: true, known: allSurfaces, files: ReadFiles(context.Background(), nil, opts)}
 	if err := r.read(name, data); err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ func selects(name string) func(*schema.Config) (*schema.Config, error) {
 }
 
 func load(paths []string, opts schema.LoadOptions) (*schema.Config, error) {
+	opts.Sections = []schema.Section{{Surfaces: schema.Surfaces}}
 	return schema.ReadFiles(context.Background(), paths, opts).Load()
 }
 
