@@ -15,6 +15,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/extension"
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/aggregator/internal/call"
+	"github.com/dynmcp/dynmcp/aggregator/internal/exposed"
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
 	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
 	"github.com/dynmcp/dynmcp/aggregator/internal/judge"
@@ -24,7 +25,6 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/pinning"
 	"github.com/dynmcp/dynmcp/aggregator/internal/remote"
 	"github.com/dynmcp/dynmcp/aggregator/internal/scope"
-	"github.com/dynmcp/dynmcp/aggregator/internal/scripts"
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 	"github.com/dynmcp/dynmcp/aggregator/internal/taskowner"
 	"github.com/dynmcp/dynmcp/aggregator/internal/work"
@@ -154,8 +154,8 @@ type Aggregator struct {
 	taskOwners  *taskowner.Owners
 	offers      ask.Offers // of logins
 	judge       judge.Env
-	results     results.PartialResults // of results that were cut
-	scripts     scripts.Env
+	results     results.PartialResults  // of results that were cut
+	parked      ask.Waiting[parkedCall] // calls of our tools that wait for their hosts
 	pinning     *pinning.Env
 
 	observation observe.Reporter
@@ -190,7 +190,8 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 		Env:   call.NewEnv(a.work, a.log, opts.Memory, opts.Keys, opts.Replica),
 		Fleet: a.fleet, TaskOwners: a.taskOwners, Observation: a.observation, Sessions: below,
 	}
-	a.scripts = scripts.Env{Work: a.work, Log: a.log, States: states, Calls: &a.calls, Budget: opts.Memory}
+	a.parked.Work = a.work
+	a.surfaces = exposed.Start(opts.Surfaces, surfaceRun{a})
 	a.offers = ask.Offers{Work: a.work, Log: a.log, States: states, Logins: opts.Logins}
 	st, err := a.newState(cfg)
 	if err != nil {
@@ -299,7 +300,7 @@ func (a *Aggregator) Close() {
 	a.cancel(nil)
 	a.set.Close()
 	a.work.Close()
-	a.scripts.Close()
+	a.surfaces.Close()
 	a.results.Close()
 	a.observation.End()
 }

@@ -170,7 +170,7 @@ func (s session) handleNotification(method string, params json.RawMessage) {
 		// that was answered with a question.
 		id := wire.Get(params, "requestId")
 		s.agg.calls.Waiting.Abandon(wire.Get(params, "reason"), func(c *call.Flight, by *host.Request) bool { return c.Session == s.Session && bytes.Equal(by.ID, id) })
-		s.agg.scripts.Drop(s.Session, wire.Get(params, "reason"), func(by *host.Request) bool { return bytes.Equal(by.ID, id) })
+		s.agg.dropParked(s.Session, wire.Get(params, "reason"), func(by *host.Request) bool { return bytes.Equal(by.ID, id) })
 	case "notifications/progress":
 		s.PassProgress(params)
 	case "notifications/roots/list_changed":

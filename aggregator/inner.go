@@ -71,13 +71,13 @@ func (q request) replyWith(do func(context.Context) error) {
 	q.agg.work.AnswerWithin(q.r, func(ctx context.Context) { q.r.Reply(json.RawMessage(`{}`), do(ctx)) })
 }
 
-// handleOfScript is handleInner for a request that a script makes, or handle if by is nil.
-func (q request) handleOfScript(by *surface.Target) {
+// handleOfLong is handleInner for a request that a longCall makes, or handle if by is nil.
+func (q request) handleOfLong(by *surface.Target) {
 	if by == nil {
 		q.handle(q.r)
 		return
 	}
-	if q.r.Era == transports.Stateless && q.resumes(func() { q.handleOfScript(by) }) {
+	if q.r.Era == transports.Stateless && q.resumes(func() { q.handleOfLong(by) }) {
 		return
 	}
 	if c := q.toolCall(by); c != nil {

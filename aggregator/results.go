@@ -10,9 +10,9 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/extension"
 	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
 	"github.com/dynmcp/dynmcp/aggregator/internal/pinning"
-	"github.com/dynmcp/dynmcp/aggregator/internal/scripts"
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 	"github.com/dynmcp/dynmcp/aggregator/results"
+	"github.com/dynmcp/dynmcp/aggregator/surface"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/catalog/input"
 	"github.com/dynmcp/dynmcp/internal/wire"
@@ -68,7 +68,7 @@ func (a run) Explain(c *forward.Call, outline *wire.Outline, result json.RawMess
 	case note == "":
 		return result
 	case c.Route.Whole:
-		return transports.SetMeta(result, scripts.MetaNote, wire.Quote(note))
+		return transports.SetMeta(result, surface.MetaNote, wire.Quote(note))
 	}
 	return results.Append(result, note)
 }

@@ -31,6 +31,7 @@ type served struct {
 	log        *slog.Logger
 	ctx        context.Context // ends with the aggregator
 	work       *work.Group
+	surfaces   exposed.Makers
 	catalog    *catalog.Catalog
 	fleet      *fleet.Fleet
 	references *observe.References // to failures whose cause was kept from hosts
@@ -61,7 +62,7 @@ func (sv *served) newState(cfg *schema.Config) (*state, error) {
 	if st.policy, err = policy.New(cfg.Policy); err != nil {
 		return nil, err
 	}
-	if st.exposed, err = exposed.New(cfg, sv.opts.Surfaces); err != nil {
+	if st.exposed, err = sv.surfaces.Of(cfg); err != nil {
 		return nil, err
 	}
 	if sv.opts.Listings != nil {

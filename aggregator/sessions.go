@@ -97,7 +97,7 @@ func (s session) end() {
 	}
 	if s.Persistent { // otherwise the next round of a request has another session
 		s.agg.calls.Waiting.Abandon(nil, func(c *call.Flight, _ *host.Request) bool { return c.Session == s.Session })
-		s.agg.scripts.Drop(s.Session, nil, nil)
+		s.agg.dropParked(s.Session, nil, nil)
 		s.agg.offers.Drop(s.Session)
 		s.agg.judge.Permits.Drop(s.Session)
 	}

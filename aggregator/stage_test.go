@@ -27,6 +27,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 	browser "github.com/dynmcp/dynmcp/modules/browser/tools"
 	proxy "github.com/dynmcp/dynmcp/modules/proxy/tools"
+	scripts "github.com/dynmcp/dynmcp/modules/scripts/tool"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/upstream"
@@ -167,7 +168,7 @@ func (a *actor) server() string {
 }
 
 // added are the surfaces of modules.
-var added = []surface.Kind{browser.Surface, proxy.Surface}
+var added = []surface.Kind{browser.Surface, proxy.Surface, scripts.Surface}
 
 // addedNames has the names of added, for a config.
 func addedNames() []schema.Section {

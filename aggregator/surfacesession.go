@@ -1,7 +1,6 @@
 package aggregator
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,14 +10,11 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/call"
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
 	"github.com/dynmcp/dynmcp/aggregator/internal/judge"
-	"github.com/dynmcp/dynmcp/aggregator/internal/scripts"
-	"github.com/dynmcp/dynmcp/aggregator/results"
 	"github.com/dynmcp/dynmcp/aggregator/surface"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/transports"
-	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // A toolCall implements surface.Session for the tools of ours.
@@ -104,33 +100,4 @@ func (c *toolCall) Kept(handle string, found func(whole json.RawMessage, limit i
 		}
 		found(whole, limit, ok)
 	})
-}
-
-func (c *toolCall) RunScript(source string, args []string) {
-	s, cfg := c.session, c.agg.config()
-	var servers []string
-	for _, server := range s.View().Servers() {
-		servers = append(servers, server.Name)
-	}
-	s.agg.scripts.Start(&scripts.Caller{
-		Session: s.Session, Request: c.r, Params: bytes.Clone(c.Params.All), Config: cfg, Servers: servers, Host: scriptHost{c},
-	}, source, args)
-}
-
-// A scriptHost makes the requests of the script of a call. It implements scripts.Host.
-type scriptHost struct{ call *toolCall }
-
-func (h scriptHost) Answer(result json.RawMessage, most int) {
-	s := h.call.session
-	h.call.Reply(results.OfTexts(result, func(texts json.RawMessage) json.RawMessage {
-		return s.shorten(texts, &catalog.Tool{MaxOutputChars: most}, s.Surface().ReadsOn)
-	}), nil)
-}
-
-func (h scriptHost) Send(r *host.Request, by *surface.Target) {
-	request{h.call.session, r}.handleOfScript(by)
-}
-
-func (h scriptHost) Part(r *host.Request) surface.Session {
-	return &toolCall{request: request{h.call.session, r}}
 }

@@ -67,6 +67,9 @@ func (r *reading) decodeDocument(root *syntax.Node) *Document {
 	r.checkPins(root, &doc)
 	r.checkGateway(root.Get("gateway"))
 	r.checkPolicy(root)
+	if n := root.Get("scripts"); n != nil && LacksSurface(r.known, ExposeScript) != "" {
+		r.fail(n.At, "scripts", lacksModule("key", surfaceModules[ExposeScript]), "use a build with it, or remove the key")
+	}
 	r.checkScripts(root.Get("scripts"))
 	checkProfiles(r, root, doc.Profiles)
 	if n := root.Get("instructions"); isKnownText(n) && utf8.RuneCountInString(n.Scalar) > maxInstructions {

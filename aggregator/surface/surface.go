@@ -17,16 +17,8 @@ import (
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/catalog/directname"
 	"github.com/dynmcp/dynmcp/internal/wire"
-	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 )
-
-// A Kind is a surface that a config's expose may name.
-type Kind struct {
-	Name string // one of schema.Surfaces
-	// New returns the surface for a config.
-	New func(*schema.Config) Surface
-}
 
 // A Surface is one way to see and use the tools. Zero fields are features that it lacks.
 type Surface struct {
@@ -224,8 +216,8 @@ type Session interface {
 	Found(queries []string, server string) []string
 	// Resource returns the URI of the resource that a name means which is no tool's.
 	Resource(name string) (uri string, ok bool)
-	// RunScript answers the call with the result of a script.
-	RunScript(source string, args []string)
+	// Long returns the call for an answer that makes requests of its own while it runs.
+	Long() Long
 	// Kept finds a stored result that was cut, and the limit of its tool, in characters. ok is false
 	// if there is none.
 	Kept(handle string, found func(whole json.RawMessage, limit int, ok bool))

@@ -138,17 +138,17 @@ func (h *host) compare(ctx context.Context, t task, world world, w *tabwriter.Wr
 var faults = []sabotage.Fault{
 	{
 		Name:  "scripts print all that they read",
-		Edits: []sabotage.Edit{{File: "internal/script/engine/calls.go", Old: "	delete(s.inFlight, a.ID)\n", New: "	delete(s.inFlight, a.ID)\n	s.send(Event{Printed: string(a.Result)})\n"}},
+		Edits: []sabotage.Edit{{File: "modules/scripts/engine/calls.go", Old: "	delete(s.inFlight, a.ID)\n", New: "	delete(s.inFlight, a.ID)\n	s.send(Event{Printed: string(a.Result)})\n"}},
 		Found: "of the tokens",
 	},
 	{
 		Name:  "a failed call is taken for success",
-		Edits: []sabotage.Edit{{File: "internal/script/engine/calls.go", Old: `[]byte("true")) {`, New: `[]byte("never")) {`}},
+		Edits: []sabotage.Edit{{File: "modules/scripts/engine/calls.go", Old: `[]byte("true")) {`, New: `[]byte("never")) {`}},
 		Found: "the script says",
 	},
 	{
 		Name:  "each call of a script waits",
-		Edits: []sabotage.Edit{{File: "internal/script/run.go", Old: "		began := time.Now()\n", New: "		began := time.Now()\n		time.Sleep(time.Millisecond)\n"}},
+		Edits: []sabotage.Edit{{File: "modules/scripts/script/run.go", Old: "		began := time.Now()\n", New: "		began := time.Now()\n		time.Sleep(time.Millisecond)\n"}},
 		Found: "more than use_tool",
 	},
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/direct"
 	"github.com/dynmcp/dynmcp/aggregator/internal/discover"
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
-	"github.com/dynmcp/dynmcp/aggregator/internal/surface/script"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface/tree"
 	"github.com/dynmcp/dynmcp/aggregator/surface"
 	"github.com/dynmcp/dynmcp/schema"
@@ -19,41 +18,56 @@ import (
 
 // core are the surfaces of the core.
 var core = []surface.Kind{
-	{Name: schema.ExposeDiscover, New: discover.New},
-	{Name: schema.ExposeTree, New: tree.New},
-	{Name: schema.ExposeDirect, New: direct.New},
-	{Name: schema.ExposeScript, New: script.New},
+	{Name: schema.ExposeDiscover, Start: surface.Plain(discover.New)},
+	{Name: schema.ExposeTree, Start: surface.Plain(tree.New)},
+	{Name: schema.ExposeDirect, Start: surface.Plain(direct.New)},
 }
 
-// A table has the surfaces that a config's expose may name, besides auto. If several are on, the texts of
-// the first one are used.
-type table []surface.Kind
+// Makers make the surfaces that a config's expose may name, besides auto. If several are on, the texts of the
+// first one are used.
+type Makers []maker
 
-// tableOf returns the surfaces of the core and those of modules, in the order of schema.Surfaces.
-func tableOf(added []surface.Kind) table {
-	return slices.SortedStableFunc(slices.Values(slices.Concat(core, added)), func(a, b surface.Kind) int {
+type maker struct {
+	surface.Maker
+	name string
+}
+
+// Start starts the surfaces of the core and those of modules, in the order of schema.Surfaces.
+func Start(added []surface.Kind, run surface.Run) (makers Makers) {
+	all := slices.SortedStableFunc(slices.Values(slices.Concat(core, added)), func(a, b surface.Kind) int {
 		return slices.Index(schema.Surfaces, a.Name) - slices.Index(schema.Surfaces, b.Name)
 	})
+	for _, kind := range all {
+		makers = append(makers, maker{kind.Start(run), kind.Name})
+	}
+	return makers
+}
+
+// Close ends them. No call may be running.
+func (makers Makers) Close() {
+	for _, m := range makers {
+		m.Close()
+	}
 }
 
 // compose combines the surfaces of these names, in which auto stands for another one: all their
 // tools, and each text from the first surface in the table that has it.
-func (surfaces table) compose(cfg *schema.Config, names []string, auto string) (*surface.Surface, error) {
+func (makers Makers) compose(cfg *schema.Config, names []string, auto string) (*surface.Surface, error) {
 	all := &surface.Surface{}
 	made := map[string]surface.Surface{}
 	for _, name := range names {
 		if name == schema.ExposeAuto {
 			name = auto
 		}
-		at := slices.IndexFunc(surfaces, func(k surface.Kind) bool { return k.Name == name })
+		at := slices.IndexFunc(makers, func(m maker) bool { return m.name == name })
 		if at < 0 {
 			return nil, fmt.Errorf("expose: there is no surface %q", name)
 		}
-		made[name] = surfaces[at].New(cfg)
+		made[name] = makers[at].Surface(cfg)
 		all.Tools = append(all.Tools, made[name].Tools...)
 	}
-	for _, kind := range surfaces {
-		all.Add(made[kind.Name])
+	for _, m := range makers {
+		all.Add(made[m.name])
 	}
 	return all, nil
 }
@@ -72,12 +86,12 @@ type Variants struct {
 	Searching *surface.Surface // for hosts that search tools themselves: differs if that matters
 }
 
-func (surfaces table) newVariants(cfg *schema.Config) (p Variants, err error) {
-	if p.Usual, err = surfaces.compose(cfg, cfg.Expose, schema.ExposeDiscover); err != nil {
+func (makers Makers) newVariants(cfg *schema.Config) (p Variants, err error) {
+	if p.Usual, err = makers.compose(cfg, cfg.Expose, schema.ExposeDiscover); err != nil {
 		return p, err
 	}
 	if p.Searching = p.Usual; slices.Contains(cfg.Expose, schema.ExposeAuto) {
-		p.Searching, err = surfaces.compose(cfg, cfg.Expose, schema.ExposeDirect)
+		p.Searching, err = makers.compose(cfg, cfg.Expose, schema.ExposeDirect)
 	}
 	return p, err
 }
@@ -89,16 +103,15 @@ type Surfaces struct {
 	gone     *Set
 }
 
-// New returns what a config shows to hosts. added are the surfaces of modules.
-func New(cfg *schema.Config, added []surface.Kind) (all *Surfaces, err error) {
-	surfaces := tableOf(added)
+// Of returns what a config shows to hosts.
+func (makers Makers) Of(cfg *schema.Config) (all *Surfaces, err error) {
 	all = &Surfaces{profiles: map[string]*Set{}}
-	if all.Whole, err = surfaces.newSet(cfg); err != nil {
+	if all.Whole, err = makers.newSet(cfg); err != nil {
 		return nil, err
 	}
 	nothing := *cfg
 	nothing.Servers, nothing.Tree, nothing.Pin = nil, nil, nil
-	if all.gone, err = surfaces.newSet(&nothing); err != nil {
+	if all.gone, err = makers.newSet(&nothing); err != nil {
 		return nil, err
 	}
 	for name := range cfg.Profiles {
@@ -106,7 +119,7 @@ func New(cfg *schema.Config, added []surface.Kind) (all *Surfaces, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if all.profiles[name], err = surfaces.newSet(part); err != nil {
+		if all.profiles[name], err = makers.newSet(part); err != nil {
 			return nil, err
 		}
 	}
@@ -122,18 +135,18 @@ func (all *Surfaces) Of(profile string) *Set {
 	return cmp.Or(all.profiles[profile], all.gone)
 }
 
-func (surfaces table) newSet(cfg *schema.Config) (*Set, error) {
+func (makers Makers) newSet(cfg *schema.Config) (*Set, error) {
 	s := &Set{Config: cfg}
 	var err error
-	if s.Usual, err = surfaces.newVariants(cfg); err != nil {
+	if s.Usual, err = makers.newVariants(cfg); err != nil {
 		return nil, err
 	}
 	split := *cfg
 	split.UseTool = schema.UseToolSplit
-	if s.Split, err = surfaces.newVariants(&split); err != nil {
+	if s.Split, err = makers.newVariants(&split); err != nil {
 		return nil, err
 	}
-	s.Tree, err = surfaces.compose(cfg, []string{schema.ExposeTree}, "")
+	s.Tree, err = makers.compose(cfg, []string{schema.ExposeTree}, "")
 	return s, err
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // Surface is the surface browser.
-var Surface = surface.Kind{Name: schema.ExposeBrowser, New: newSurface}
+var Surface = surface.Kind{Name: schema.ExposeBrowser, Start: surface.Plain(newSurface)}
 
 func newSurface(cfg *schema.Config) surface.Surface {
 	s := surface.Surface{

@@ -20,7 +20,7 @@ import (
 )
 
 // Surface is the surface proxy.
-var Surface = surface.Kind{Name: schema.ExposeProxy, New: newSurface}
+var Surface = surface.Kind{Name: schema.ExposeProxy, Start: surface.Plain(newSurface)}
 
 func newSurface(cfg *schema.Config) surface.Surface {
 	return surface.Surface{

@@ -1,4 +1,4 @@
-// Package scripts runs the scripts of hosts: it connects package script, whose child processes
+// Package tool is the surface with the tool that runs scripts. It connects package script, whose child processes
 // request calls, to a session.
 //
 // Each call of a script is a request inside that of run_script, and is handled like a use_tool. A
@@ -6,99 +6,58 @@
 // the questions of a script in the result of its request, and the script waits for the request
 // with the answers:
 //
-//	a call asks ─► Run.answered ─► Run.park ─► the host has its result, and a sealed state
-//	the host's next request ─► Env.resume ─► the calls are sent again, with their answers
-package scripts
+//	a call asks ─► running.answered ─► running.park ─► the host has its result, and a sealed state
+//	the host's next request ─► env.start ─► the calls are sent again, with their answers
+package tool
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
-	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
-	surfacescript "github.com/dynmcp/dynmcp/aggregator/internal/surface/script"
-	"github.com/dynmcp/dynmcp/aggregator/internal/work"
 	"github.com/dynmcp/dynmcp/aggregator/results"
 	"github.com/dynmcp/dynmcp/aggregator/surface"
-	"github.com/dynmcp/dynmcp/internal/membudget"
-	"github.com/dynmcp/dynmcp/internal/script"
-	"github.com/dynmcp/dynmcp/internal/script/engine"
 	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/modules/scripts/engine"
+	"github.com/dynmcp/dynmcp/modules/scripts/script"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
-	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// An Env is shared by all scripts. Its fields are set before the first script starts.
-type Env struct {
-	Work   *work.Group
-	Log    *slog.Logger
-	States *ask.States
-	Calls  Calls
-	Budget *membudget.Budget // of the memory of scripts
-
+// An env is shared by all scripts of a run.
+type env struct {
+	run                surface.Run
 	walled, bestEffort script.Pool
-	waiting            ask.Waiting[*Run] // for the answers of their hosts
 }
 
-// Calls has the calls whose hosts are asked.
-type Calls interface {
-	// Forget drops the question in a result, which no host will answer.
-	Forget(result json.RawMessage)
-}
+func start(run surface.Run) surface.Maker { return &env{run: run} }
 
 // Close ends the processes. No script may be running.
-func (env *Env) Close() {
+func (env *env) Close() {
 	env.walled.Close()
 	env.bestEffort.Close()
 }
 
-// Drop gives up the scripts of a session that wait for answers to the request by; nil is any request
-// of the session.
-func (env *Env) Drop(s *sessions.Session, reason json.RawMessage, by func(r *host.Request) bool) {
-	env.waiting.Abandon(reason, func(run *Run, r *host.Request) bool { return run.session == s && (by == nil || by(r)) })
-}
-
-// A Caller is a request of a host that runs a script.
-type Caller struct {
-	Session *sessions.Session
-	Request *host.Request
-	Params  json.RawMessage // a copy
-	Config  *schema.Config
-	Servers []string
-	Host    Host
-
+// A caller is a request of a host that runs a script.
+type caller struct {
+	surface.Long
 	meta json.RawMessage // of the inner requests
 }
 
-// A Host makes the requests of a script.
-type Host interface {
-	// Answer answers the request with the result of the script, whose texts are shortened to so
-	// many characters, once.
-	Answer(result json.RawMessage, most int)
-	// Send makes a request inside Request; to says how a tool is called, nil for other requests.
-	Send(r *host.Request, to *surface.Target)
-	// Part returns the session interface for an inner request.
-	Part(r *host.Request) surface.Session
-}
-
-// A Run is a running script.
-type Run struct {
-	env     *Env
-	session *sessions.Session // of the first request
+// running is a script that runs.
+type running struct {
+	env     *env
 	limits  schema.Scripts
 	allowed toolglob.Filter
 	cancel  context.CancelFunc
 	made    chan struct{} // holds a token after a call has ended that the host was not told about
 
 	mu       sync.Mutex
-	by       *Caller // nil while the host is asked
+	by       *caller // nil while the host is asked
 	inFlight int
 	asking   []*inner // with questions for the host
 	queued   []*inner // begun while it is asked
@@ -110,30 +69,35 @@ type Run struct {
 	outcome  json.RawMessage // nil until the script has ended
 }
 
-// Start runs a script for a request, unless the request continues one.
-func (env *Env) Start(by *Caller, source string, args []string) {
-	if env.resume(by) {
+// start runs a script for a request, unless the request continues one.
+func (env *env) start(by *caller, limits schema.Scripts, source string, args []string) {
+	parked, responses, over := by.Resume()
+	if over {
 		return
 	}
-	limits := by.Config.ScriptLimits()
-	ctx, cancel := context.WithCancel(env.Work.Context())
-	run := &Run{
-		env: env, session: by.Session, limits: limits, allowed: surfacescript.Allowed(limits.Tools),
-		cancel: cancel, made: make(chan struct{}, 1),
+	if run, ok := parked.(*running); ok {
+		run.attach(by, responses)
+		return
 	}
+	var servers []string
+	for _, server := range by.View().Servers() {
+		servers = append(servers, server.Name)
+	}
+	ctx, cancel := context.WithCancel(env.run.Context())
+	run := &running{env: env, limits: limits, allowed: allowedBy(limits.Tools), cancel: cancel, made: make(chan struct{}, 1)}
 	pool := &env.walled
 	if limits.BestEffort {
 		pool = &env.bestEffort
 	}
-	user := by.Session.Share()
-	s := script.Script{Time: limits.Time, User: user, Memory: env.Budget.Open(user, nil), Run: engine.Run{
-		Source: source, Args: args, Servers: by.Servers, Calls: limits.Calls, AtOnce: limits.AtOnce, Output: limits.Output,
+	user := by.Share()
+	s := script.Script{Time: limits.Time, User: user, Memory: env.run.Memory().Open(user, nil), Run: engine.Run{
+		Source: source, Args: args, Servers: servers, Calls: limits.Calls, AtOnce: limits.AtOnce, Output: limits.Output,
 	}}
 	run.attach(by, nil)
-	env.Work.Answer(by.Request, func() {
+	by.Go(func() {
 		defer cancel()
 		var progress sync.WaitGroup
-		progress.Go(func() { env.Work.Guard(func() { run.report(ctx) }) })
+		progress.Go(func() { env.run.Guard(func() { run.report(ctx) }) })
 		result, err := pool.Run(ctx, s, run.answer)
 		cancel()
 		progress.Wait()
@@ -142,9 +106,9 @@ func (env *Env) Start(by *Caller, source string, args []string) {
 }
 
 // attach makes by the request of the script; responses are the host's answers in it.
-func (run *Run) attach(by *Caller, responses json.RawMessage) {
-	by.meta = wire.Get(transports.DeleteMeta(by.Params, "progressToken"), "_meta")
-	if !by.Request.OnCancel(func(json.RawMessage) { run.cancel() }) {
+func (run *running) attach(by *caller, responses json.RawMessage) {
+	by.meta = wire.Get(transports.DeleteMeta(by.HostParams(), "progressToken"), "_meta")
+	if !by.HostRequest().OnCancel(func(json.RawMessage) { run.cancel() }) {
 		run.cancel()
 	}
 	run.mu.Lock()
@@ -166,7 +130,7 @@ func (run *Run) attach(by *Caller, responses json.RawMessage) {
 
 // finish answers the request with the outcome of the script, or stores it for the request that
 // continues it.
-func (run *Run) finish(result *script.Result, err error) {
+func (run *running) finish(result *script.Result, err error) {
 	run.mu.Lock()
 	if run.due != nil {
 		run.due.Stop()
@@ -176,22 +140,22 @@ func (run *Run) finish(result *script.Result, err error) {
 	run.asking = nil
 	run.mu.Unlock()
 	for _, in := range asking {
-		run.env.Calls.Forget(in.asked)
+		run.env.run.Forget(in.asked)
 	}
 	if by != nil {
 		by.reply(run, outcome)
 	}
 }
 
-func (by *Caller) reply(run *Run, outcome json.RawMessage) {
-	by.Host.Answer(outcome, run.limits.Output)
+func (by *caller) reply(run *running, outcome json.RawMessage) {
+	by.ReplyWithin(outcome, run.limits.Output)
 }
 
 // Abandon ends a script whose host has not answered.
-func (run *Run) Abandon(json.RawMessage) { run.cancel() }
+func (run *running) Abandon(json.RawMessage) { run.cancel() }
 
 // report sends the host, if it wants progress, the number of ended calls.
-func (run *Run) report(ctx context.Context) {
+func (run *running) report(ctx context.Context) {
 	for {
 		select {
 		case <-run.made:
@@ -204,8 +168,8 @@ func (run *Run) report(ctx context.Context) {
 		if by == nil {
 			continue
 		}
-		if token := wire.Get(by.Request.Meta, "progressToken"); token != nil {
-			by.Request.Peer.Notify("notifications/progress", progress(token, calls, name))
+		if token := wire.Get(by.HostRequest().Meta, "progressToken"); token != nil {
+			by.HostRequest().Peer.Notify("notifications/progress", progress(token, calls, name))
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/script/engine"
+	"github.com/dynmcp/dynmcp/modules/scripts/engine"
 )
 
 // Warm returns the process that is kept for the next script, and a channel that is closed when

@@ -14,7 +14,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/guard"
 	"github.com/dynmcp/dynmcp/internal/sandbox"
-	"github.com/dynmcp/dynmcp/internal/script/engine"
+	"github.com/dynmcp/dynmcp/modules/scripts/engine"
 )
 
 // Missing describes the limits of scripts that this system cannot enforce.

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/dynmcp/dynmcp/internal/script/engine"
 	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/modules/scripts/engine"
 )
 
 // maxBlobs is how many bytes of images and blobs are held for a script.

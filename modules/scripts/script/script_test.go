@@ -12,8 +12,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
-	"github.com/dynmcp/dynmcp/internal/script"
-	"github.com/dynmcp/dynmcp/internal/script/engine"
+	"github.com/dynmcp/dynmcp/modules/scripts/engine"
+	"github.com/dynmcp/dynmcp/modules/scripts/script"
 )
 
 // leftOver returns an error if the tests have left processes or descriptors; nil if unknown.

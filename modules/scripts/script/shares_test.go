@@ -10,7 +10,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/membudget"
-	"github.com/dynmcp/dynmcp/internal/script"
+	"github.com/dynmcp/dynmcp/modules/scripts/script"
 )
 
 // A crowd are scripts of users that run until the test ends.

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/dynmcp/dynmcp/internal/guard"
-	"github.com/dynmcp/dynmcp/internal/script"
+	"github.com/dynmcp/dynmcp/modules/scripts/script"
 )
 
 // role is set in the process that runs as on an old kernel.

@@ -1,6 +1,4 @@
-// Package script is the surface with the tool that runs scripts. It is used together with other
-// surfaces: discover shows the tools for scripts.
-package script
+package tool
 
 import (
 	"cmp"
@@ -18,24 +16,27 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// Tool is the name of the tool.
-const Tool = "run_script"
+// Surface is the surface script, which is used together with others: discover shows the tools for scripts.
+var Surface = surface.Kind{Name: schema.ExposeScript, Start: start}
 
-// New returns the surface.
-func New(cfg *schema.Config) surface.Surface {
+// name is that of the tool.
+const name = "run_script"
+
+// Surface returns the surface for a config.
+func (env *env) Surface(cfg *schema.Config) surface.Surface {
 	may := cfg.ScriptLimits()
-	allowed := Allowed(may.Tools)
+	allowed := allowedBy(may.Tools)
 	return surface.Surface{Tools: []surface.Tool{{
-		Name: Tool,
+		Name: name,
 		Definitions: func(v *catalog.View, _ int) []json.RawMessage {
-			return []json.RawMessage{surface.Define(Tool, describe(v, may.Tools, allowed), input, annotations(may.Tools))}
+			return []json.RawMessage{surface.Define(name, description(v, may.Tools, allowed), input, annotations(may.Tools))}
 		},
-		Answer: run,
+		Answer: func(c *surface.Call) { env.answer(c, may) },
 	}}}
 }
 
-// Allowed returns the filter of the tools that scripts may call. Without patterns it allows none.
-func Allowed(patterns []string) toolglob.Filter {
+// allowedBy returns the filter of the tools that scripts may call. Without patterns it allows none.
+func allowedBy(patterns []string) toolglob.Filter {
 	if len(patterns) == 0 {
 		patterns = []string{"!*"}
 	}
@@ -43,7 +44,7 @@ func Allowed(patterns []string) toolglob.Filter {
 }
 
 const (
-	description = "Runs JavaScript, the body of an async function: for several calls in one step, or when a result is large and little of it matters. " +
+	about = "Runs JavaScript, the body of an async function: for several calls in one step, or when a result is large and little of it matters. " +
 		"Only what it returns or prints is shown.\n" +
 		`- await tools.server.tool({…}), tools["a-server"]["a-tool"]({…}) or call("server/tool", {…}): the structured content, else the text, parsed if it is a JSON object or array. ` +
 		"call.raw: the whole result. A failed call throws.\n" +
@@ -63,8 +64,8 @@ const (
 	maxExample  = 130
 )
 
-func describe(v *catalog.View, patterns []string, allowed toolglob.Filter) string {
-	return fmt.Sprintf(description, display.Cut(display.Fold(cmp.Or(strings.Join(patterns, ", "), "nothing")), maxPatterns), example(v, allowed))
+func description(v *catalog.View, patterns []string, allowed toolglob.Filter) string {
+	return fmt.Sprintf(about, display.Cut(display.Fold(cmp.Or(strings.Join(patterns, ", "), "nothing")), maxPatterns), example(v, allowed))
 }
 
 // maxTools is how many tools are considered for an example.
@@ -127,8 +128,8 @@ func annotations(patterns []string) string {
 	return `{"title":"Run a script","readOnlyHint":false,"destructiveHint":true}`
 }
 
-// run answers run_script.
-func run(c *surface.Call) {
+// answer answers run_script.
+func (env *env) answer(c *surface.Call, may schema.Scripts) {
 	in := surface.ReadArguments(c.Arguments, "code", "args")
 	source, args := in.Text("code"), in.Texts("args")
 	if in.Errs == nil && strings.TrimSpace(source) == "" {
@@ -138,5 +139,5 @@ func run(c *surface.Call) {
 		c.InvalidArguments(err)
 		return
 	}
-	c.RunScript(source, args)
+	env.start(&caller{Long: c.Long()}, may, source, args)
 }

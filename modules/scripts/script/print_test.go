@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dynmcp/dynmcp/internal/script"
 	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/modules/scripts/script"
 )
 
 // Printed text is a prefix of all that the script prints, as long as the limit permits, whatever the

@@ -16,7 +16,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/guard/child"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
-	"github.com/dynmcp/dynmcp/internal/script"
+	"github.com/dynmcp/dynmcp/modules/scripts/script"
 )
 
 func init() {

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/script/engine"
+	"github.com/dynmcp/dynmcp/modules/scripts/engine"
 )
 
 // A Pool manages the children that run scripts. Its zero value is ready; Close ends it.

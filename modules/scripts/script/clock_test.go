@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/script/engine"
+	"github.com/dynmcp/dynmcp/modules/scripts/engine"
 )
 
 // A clock runs for as long as it is not stopped, however often it is, and then is late once. The

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
-	"github.com/dynmcp/dynmcp/internal/script"
-	"github.com/dynmcp/dynmcp/internal/script/engine"
+	"github.com/dynmcp/dynmcp/modules/scripts/engine"
+	"github.com/dynmcp/dynmcp/modules/scripts/script"
 )
 
 // ends runs a script that must end with an error that contains words, and then one that must

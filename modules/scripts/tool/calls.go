@@ -1,4 +1,4 @@
-package scripts
+package tool
 
 import (
 	"context"
@@ -10,16 +10,16 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/results"
 	"github.com/dynmcp/dynmcp/aggregator/surface"
 	"github.com/dynmcp/dynmcp/catalog"
-	"github.com/dynmcp/dynmcp/internal/script"
-	"github.com/dynmcp/dynmcp/internal/script/engine"
 	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/modules/scripts/engine"
+	"github.com/dynmcp/dynmcp/modules/scripts/script"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // answer answers a call of the script.
-func (run *Run) answer(ctx context.Context, call script.Call) (json.RawMessage, *script.Failure) {
+func (run *running) answer(ctx context.Context, call script.Call) (json.RawMessage, *script.Failure) {
 	var result json.RawMessage
 	var err error
 	server, tool := "", ""
@@ -28,16 +28,16 @@ func (run *Run) answer(ctx context.Context, call script.Call) (json.RawMessage, 
 		server, tool, _ = strings.Cut(call.Name, "/")
 		params := fmt.Appendf(nil, `{"name":%s,"arguments":%s}`, wire.Quote(call.Name), call.Args)
 		to := run.target()
-		result, err = run.do(ctx, "tools/call", params, func(by *Caller, r *host.Request) { by.Host.Send(r, to) })
+		result, err = run.do(ctx, "tools/call", params, func(by *caller, r *host.Request) { by.SendInner(r, to) })
 	case engine.Resource:
-		result, err = run.do(ctx, "resources/read", fmt.Appendf(nil, `{"uri":%s}`, wire.Quote(call.Name)), func(by *Caller, r *host.Request) { by.Host.Send(r, nil) })
+		result, err = run.do(ctx, "resources/read", fmt.Appendf(nil, `{"uri":%s}`, wire.Quote(call.Name)), func(by *caller, r *host.Request) { by.SendInner(r, nil) })
 	default:
 		ask := search
 		if call.Kind == engine.Describe {
 			ask = describe
 		}
-		result, err = run.do(ctx, "tools/list", nil, func(by *Caller, r *host.Request) {
-			s := by.Host.Part(r)
+		result, err = run.do(ctx, "tools/list", nil, func(by *caller, r *host.Request) {
+			s := by.Inner(r)
 			s.Go(func() { s.Wait(ask(s, call.Name)) })
 		})
 		result = text(result)
@@ -80,13 +80,13 @@ func describe(s surface.Session, name string) surface.Question {
 }
 
 // target defines how scripts call tools: as use_tool does, but only tools that the config allows.
-func (run *Run) target() *surface.Target {
+func (run *running) target() *surface.Target {
 	return &surface.Target{Surface: schema.ExposeDiscover, Way: way{run: run}, Program: true} // rules for use_tool apply
 }
 
 type way struct {
 	surface.AnyTool
-	run *Run
+	run *running
 }
 
 func (way) Find(v *catalog.View, name string) (*catalog.Tool, string) { return find(v, name) }

@@ -1,4 +1,4 @@
-package scripts
+package tool
 
 import (
 	"bytes"
@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
-	"github.com/dynmcp/dynmcp/internal/script"
+	"github.com/dynmcp/dynmcp/aggregator/surface"
 	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/modules/scripts/script"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
@@ -28,11 +28,12 @@ type inner struct {
 	number int
 	method string
 	params json.RawMessage
-	send   func(by *Caller, r *host.Request)
+	send   func(by *caller, r *host.Request)
 	done   chan answer // has room for one
 
 	// Guarded by the mutex of the run.
 	request *host.Request   // nil before it is sent
+	by      *caller         // of request
 	asked   json.RawMessage // the result that asks the host; nil if it does not
 	restart func()          // restarts the clock, which is paused while the host is asked
 }
@@ -43,7 +44,7 @@ type answer struct {
 }
 
 // do makes a request inside that of the host, and returns its answer.
-func (run *Run) do(ctx context.Context, method string, params json.RawMessage, send func(by *Caller, r *host.Request)) (json.RawMessage, error) {
+func (run *running) do(ctx context.Context, method string, params json.RawMessage, send func(by *caller, r *host.Request)) (json.RawMessage, error) {
 	in := &inner{ctx: ctx, method: method, params: params, send: send, done: make(chan answer, 1)}
 	run.mu.Lock()
 	run.last++
@@ -65,7 +66,7 @@ func (run *Run) do(ctx context.Context, method string, params json.RawMessage, s
 }
 
 // begin sends a request, or queues it until the host has answered pending questions.
-func (run *Run) begin(in *inner, params json.RawMessage) {
+func (run *running) begin(in *inner, params json.RawMessage) {
 	run.mu.Lock()
 	by := run.by
 	if by == nil {
@@ -82,8 +83,8 @@ func (run *Run) begin(in *inner, params json.RawMessage) {
 	if by.meta != nil {
 		params = wire.Set(params, "_meta", by.meta)
 	}
-	r := by.Request.Inner(in.method, params, func(result json.RawMessage, err error) { run.answered(in, bytes.Clone(result), err) })
-	r.Peer, in.request = peer{by.Request.Peer, in.ctx}, r
+	r := by.HostRequest().Inner(in.method, params, func(result json.RawMessage, err error) { run.answered(in, bytes.Clone(result), err) })
+	r.Peer, in.request, in.by = peer{by.HostRequest().Peer, in.ctx}, r, by
 	run.mu.Unlock()
 	if in.ctx.Err() != nil {
 		r.Cancel(nil)
@@ -94,8 +95,8 @@ func (run *Run) begin(in *inner, params json.RawMessage) {
 
 // answered receives the answer to a request: it goes to the script, or to a host of the stateless era
 // if it is a question.
-func (run *Run) answered(in *inner, result json.RawMessage, err error) {
-	asks := err == nil && in.request.Era == transports.Stateless && ask.NeedsInput(nil, result)
+func (run *running) answered(in *inner, result json.RawMessage, err error) {
+	asks := err == nil && in.request.Era == transports.Stateless && in.by.Asks(result)
 	run.mu.Lock()
 	run.inFlight--
 	late := run.outcome != nil || in.ctx.Err() != nil
@@ -111,13 +112,13 @@ func (run *Run) answered(in *inner, result json.RawMessage, err error) {
 	}
 	run.mu.Unlock()
 	if asks && late {
-		run.env.Calls.Forget(result)
+		run.env.run.Forget(result)
 	}
 }
 
 // pass returns an answer to the script. The mutex is held.
-func (run *Run) pass(in *inner, a answer) {
-	if note, ok := wire.Text(wire.Get(a.result, "_meta", MetaNote)); ok {
+func (run *running) pass(in *inner, a answer) {
+	if note, ok := wire.Text(wire.Get(a.result, "_meta", surface.MetaNote)); ok {
 		run.notes = append(run.notes, note)
 	}
 	in.done <- a
@@ -134,7 +135,7 @@ func (run *Run) pass(in *inner, a answer) {
 
 // parkSoon schedules the question to the host, after a time for other calls to ask as well. The mutex
 // is held.
-func (run *Run) parkSoon() {
+func (run *running) parkSoon() {
 	wait := gatherLonger
 	if run.inFlight == 0 {
 		wait = gatherFor
@@ -142,20 +143,17 @@ func (run *Run) parkSoon() {
 	if run.due != nil {
 		run.due.Stop()
 	}
-	run.due = time.AfterFunc(wait, func() { run.env.Work.Go(run.park) })
+	run.due = time.AfterFunc(wait, func() { run.env.run.Go(run.park) })
 }
 
-// MetaNote is the member of a result's _meta with texts for the model.
-const MetaNote = "dynmcp/note"
-
 // park answers the request of the host with the pending questions. The script waits.
-func (run *Run) park() {
+func (run *running) park() {
 	run.mu.Lock()
 	if run.by == nil || run.outcome != nil || len(run.asking) == 0 {
 		run.mu.Unlock()
 		return
 	}
-	by, env := run.by, run.env
+	by := run.by
 	run.by = nil
 	var asks [][]byte
 	for _, in := range run.asking {
@@ -164,33 +162,8 @@ func (run *Run) park() {
 			asks = append(asks, fmt.Appendf(nil, "%s:%s", wire.Quote(in.key(name)), question))
 		}
 	}
-	id, spare, full := env.waiting.Add(run, env, by.Session.Account, by.Request)
 	run.mu.Unlock()
-	if full {
-		env.Log.Warn("too many scripts wait for their hosts to answer, one is given up")
-		spare.Abandon(nil)
-	}
-	state := env.States.Seal(ask.State{Call: id, Principal: by.Session.User, Request: ask.Digest(by.Request.Method, by.Params)})
-	by.Request.Reply(fmt.Appendf(nil, `{"resultType":"input_required","inputRequests":{%s},"requestState":%s}`, bytes.Join(asks, []byte(",")), wire.Quote(state)), nil)
-}
-
-// resume handles a request that continues a script, and reports whether it did.
-func (env *Env) resume(by *Caller) bool {
-	raw, responses, err := wire.GetStrict(by.Params, "requestState", "inputResponses")
-	if err == nil && raw == nil {
-		return false
-	}
-	text, _ := wire.Text(raw)
-	state, ours := env.States.Open(text)
-	ours = ours && err == nil && state.Principal == by.Session.User && state.Request == ask.Digest(by.Request.Method, by.Params) && time.Now().Unix() <= state.Expires
-	if ours {
-		if run, ok := env.waiting.Take(state.Call); ok {
-			run.attach(by, responses)
-			return true
-		}
-	}
-	by.Request.Reply(nil, ask.Stale())
-	return true
+	by.Park(run, fmt.Appendf(nil, "{%s}", bytes.Join(asks, []byte(","))))
 }
 
 // key returns the name of a request's question among those of its script.

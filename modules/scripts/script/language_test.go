@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dynmcp/dynmcp/internal/script"
-	"github.com/dynmcp/dynmcp/internal/script/engine"
+	"github.com/dynmcp/dynmcp/modules/scripts/engine"
+	"github.com/dynmcp/dynmcp/modules/scripts/script"
 )
 
 func TestWhatScriptsReturn(t *testing.T) {

@@ -1,4 +1,5 @@
-// Package scripts has the verb run, which runs a script as the tool run_script does.
+// Package scripts has the tool run_script, by which a model runs a script that calls tools, and the verb run,
+// which does the same.
 package scripts
 
 import (

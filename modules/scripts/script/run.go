@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/script/engine"
 	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/modules/scripts/engine"
 )
 
 // A run is one script in a child.
