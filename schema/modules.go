@@ -6,5 +6,5 @@ package schema
 var (
 	documentModules = map[string]string{"activity": "activity", "apps": "apps", "webhooks": "webhook"}
 	serverModules   = map[string]string{"registry": "registry", "sandbox": "sandbox"}
-	surfaceModules  = map[string]string{"browser": "browser", "proxy": "proxy"}
+	surfaceModules  = map[string]string{"browser": "browser", "proxy": "proxy", "script": "scripts"}
 )
