@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
-	"github.com/dynmcp/dynmcp/internal/policy"
+	"github.com/dynmcp/dynmcp/internal/rule"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -26,7 +26,7 @@ func (c *toolCall) Preflight(name string) (can bool, says string) {
 	if !known {
 		return false, view.Texts().WhyUnknown(name)
 	}
-	can, says = c.agg.judge.Served.Policy().Preflight(&policy.Call{
+	can, says = rule.Preflight(c.agg.judge.Served.Policy(), &rule.Call{
 		Server: server, Tool: t.Upstream, Class: t.Class, Principal: c.User, Host: c.Info().Host, Surface: schema.ExposeDiscover,
 	}, t.Name)
 	if can && says == "" && c.agg.fleet.Get(c.Session, server).Status().State != lazy.Ready {

@@ -14,7 +14,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/surface"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/pins"
-	"github.com/dynmcp/dynmcp/internal/policy"
+	"github.com/dynmcp/dynmcp/internal/rule"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/schema/profile"
@@ -93,7 +93,7 @@ func (a run) InProfile(name, server string) bool {
 }
 
 func (a run) Hider(s *sessions.Session) catalog.Hider {
-	if hidden := a.Policy().Hidden(s.User); hidden != nil && !s.Replica {
+	if hidden := rule.HiddenFrom(a.Policy(), s.User); hidden != nil && !s.Replica {
 		return hidden
 	}
 	return nil
@@ -128,7 +128,7 @@ func (a run) Surfaces() *exposed.Surfaces { return a.state.Load().exposed }
 
 // What follows implements judge.Served.
 
-func (a run) Policy() *policy.Rules           { return a.state.Load().policy }
+func (a run) Policy() rule.Rules              { return a.state.Load().policy }
 func (a run) OnChange() string                { return a.config().Catalog.OnChange }
 func (a run) Guard(server string) *pins.Guard { return a.Pins().Guard(server) }
 func (a run) Offered(server string) bool      { return fleet.IsOffered(a.set.Get(server)) }

@@ -21,6 +21,7 @@ import (
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/catalog/store"
 	"github.com/dynmcp/dynmcp/internal/policy"
+	"github.com/dynmcp/dynmcp/internal/rule"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -49,7 +50,7 @@ type state struct {
 	exposed *exposed.Surfaces
 	store   *listing.LoggingStore
 	pins    *pinning.Pins
-	policy  *policy.Rules              // nil without a policy
+	policy  rule.Rules                 // nil without a policy
 	stored  map[string]*catalog.Stored // what servers listed in earlier runs, by name
 	end     context.CancelFunc         // ends the goroutines of this state; set by swap
 }
@@ -58,9 +59,12 @@ type state struct {
 func (sv *served) newState(cfg *schema.Config) (*state, error) {
 	sv.opts.Redact.Add(cfg.Secrets()...)
 	st := &state{cfg: cfg}
-	var err error
-	if st.policy, err = policy.New(cfg.Policy); err != nil {
+	rules, err := policy.New(cfg.Policy)
+	if err != nil {
 		return nil, err
+	}
+	if rules != nil {
+		st.policy = rules
 	}
 	if st.exposed, err = sv.surfaces.Of(cfg); err != nil {
 		return nil, err

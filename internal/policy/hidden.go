@@ -1,10 +1,13 @@
 package policy
 
-import "github.com/dynmcp/dynmcp/schema"
+import (
+	"github.com/dynmcp/dynmcp/internal/rule"
+	"github.com/dynmcp/dynmcp/schema"
+)
 
 // Hidden are the tools that the rules refuse to a principal, whatever the host, the surface and the
 // arguments of a call are.
-type Hidden struct{ rules []rule } // for the principal
+type Hidden struct{ rules []compiled } // for the principal
 
 // maxPrincipals is how many principals are remembered with what is hidden from them.
 const maxPrincipals = 1024
@@ -38,13 +41,23 @@ func (rs *Rules) Hidden(principal string) *Hidden {
 	return h
 }
 
+// HiddenFrom implements rule.Rules.
+func (rs *Rules) HiddenFrom(principal string) rule.Hider {
+	if h := rs.Hidden(principal); h != nil {
+		return h
+	}
+	return nil
+}
+
 // hides reports whether the rule refuses all calls of the tools that it matches.
-func (r *rule) hides() bool {
+func (r *compiled) hides() bool {
 	return r.do == schema.PolicyDeny && r.isForAnyCall()
 }
 
 // isForAnyCall reports whether the rule has no condition on the host, the surface or the arguments.
-func (r *rule) isForAnyCall() bool { return r.host == nil && r.surface == nil && r.arguments == nil }
+func (r *compiled) isForAnyCall() bool {
+	return r.host == nil && r.surface == nil && r.arguments == nil
+}
 
 // MayHide reports whether a tool of the server could be hidden.
 func (h *Hidden) MayHide(server string) bool {

@@ -3,38 +3,20 @@
 package policy
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
 	"sync"
 
 	"github.com/dynmcp/dynmcp/internal/policy/arguments"
+	"github.com/dynmcp/dynmcp/internal/rule"
 	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// A Call describes a call for the rules.
-type Call struct {
-	Server    string
-	Tool      string          // the server's own name for it
-	Class     string          // one of toolglob.Classes, or toolglob.Declared
-	Principal string          // "ISSUER SUBJECT", of which a rule may name the subject alone; "" if users are not distinguished
-	Host      string          // the name that it reports, "" before that
-	Surface   string          // how the tool is called
-	Arguments json.RawMessage // of the tool, nil if there are none
-}
-
-// A Verdict is the decision about a call.
-type Verdict struct {
-	Do   string // schema.PolicyAllow, PolicyAsk or PolicyDeny
-	Rule int    // the rule that decided, from 1
-	Why  string // why the arguments cannot be judged, "" if they can, or were not inspected
-}
-
 // Rules are the rules of a config, in order. Nil allows every call.
 type Rules struct {
-	all   []rule
+	all   []compiled
 	hides bool // some rule does
 
 	mu         sync.Mutex
@@ -42,7 +24,7 @@ type Rules struct {
 	hiddenFrom map[string]*Hidden // by the principal, of whom there may be many
 }
 
-type rule struct {
+type compiled struct {
 	do                       string
 	server, tool             *regexp.Regexp // nil is any
 	class                    string         // "" is any
@@ -58,16 +40,16 @@ func New(from []schema.PolicyRule) (*Rules, error) {
 	}
 	rules := &Rules{hidden: map[string]*Hidden{}, hiddenFrom: map[string]*Hidden{}}
 	for i, r := range from {
-		compiled, err := compile(r)
+		next, err := compile(r)
 		if err != nil {
 			return nil, fmt.Errorf("policy[%d]: %w", i, err)
 		}
-		rules.all, rules.hides = append(rules.all, compiled), rules.hides || compiled.hides()
+		rules.all, rules.hides = append(rules.all, next), rules.hides || next.hides()
 	}
 	return rules, nil
 }
 
-func compile(from schema.PolicyRule) (r rule, err error) {
+func compile(from schema.PolicyRule) (r compiled, err error) {
 	server, tool, class := Split(from.Match)
 	r.do, r.class = from.Do, class
 	for _, glob := range []struct {
@@ -103,9 +85,9 @@ func Split(match string) (server, tool, class string) {
 // Judge returns the verdict of the first matching rule. A rule's schema for arguments is applied
 // when everything else of the rule matches. Ambiguous arguments are then refused by that
 // rule, whatever it does otherwise.
-func (rs *Rules) Judge(c *Call) Verdict {
+func (rs *Rules) Judge(c *rule.Call) rule.Verdict {
 	if rs == nil {
-		return Verdict{Do: schema.PolicyAllow}
+		return rule.Verdict{Do: schema.PolicyAllow}
 	}
 	for i := range rs.all {
 		r := &rs.all[i]
@@ -113,22 +95,22 @@ func (rs *Rules) Judge(c *Call) Verdict {
 			continue
 		}
 		if r.arguments == nil {
-			return Verdict{Do: r.do, Rule: i + 1}
+			return rule.Verdict{Do: r.do, Rule: i + 1}
 		}
 		fits, err := r.arguments.Fits(c.Arguments)
 		if err != nil {
-			return Verdict{Do: schema.PolicyDeny, Rule: i + 1, Why: err.Error()}
+			return rule.Verdict{Do: schema.PolicyDeny, Rule: i + 1, Why: err.Error()}
 		}
 		if fits {
-			return Verdict{Do: r.do, Rule: i + 1}
+			return rule.Verdict{Do: r.do, Rule: i + 1}
 		}
 	}
-	return Verdict{Do: schema.PolicyDeny} // not reached: the last rule matches every call
+	return rule.Verdict{Do: schema.PolicyDeny} // not reached: the last rule matches every call
 }
 
 // Preflight reports whether a tool, of this name for people, may be called as far as that is known without
 // the arguments, and says why not, or on what it depends: "" for nothing.
-func (rs *Rules) Preflight(c *Call, name string) (may bool, says string) {
+func (rs *Rules) Preflight(c *rule.Call, name string) (may bool, says string) {
 	if rs == nil {
 		return true, ""
 	}
@@ -142,7 +124,7 @@ func (rs *Rules) Preflight(c *Call, name string) (may bool, says string) {
 		case r.do == schema.PolicyAllow:
 			return true, ""
 		}
-		return r.do == schema.PolicyAsk, Verdict{Do: r.do, Rule: i + 1}.Because(name)
+		return r.do == schema.PolicyAsk, rule.Verdict{Do: r.do, Rule: i + 1}.Because(name)
 	}
 	return false, "" // not reached: the last rule matches every call
 }
@@ -156,7 +138,7 @@ func (rs *Rules) Names(number int, server, tool, class string) (names, last bool
 }
 
 // matches reports whether everything but the arguments matches.
-func (r *rule) matches(c *Call) bool {
+func (r *compiled) matches(c *rule.Call) bool {
 	if !r.isFor(c.Principal) {
 		return false
 	}
@@ -164,28 +146,17 @@ func (r *rule) matches(c *Call) bool {
 }
 
 // isAbout reports whether the rule is about a tool.
-func (r *rule) isAbout(server, tool, class string) bool {
+func (r *compiled) isAbout(server, tool, class string) bool {
 	return (r.class == "" || r.class == class || r.class == strings.TrimSuffix(class, "!")) && fits(r.server, server) && fits(r.tool, tool)
 }
 
 func fits(glob *regexp.Regexp, text string) bool { return glob == nil || glob.MatchString(text) }
 
 // isFor reports whether the rule is for a principal.
-func (r *rule) isFor(principal string) bool {
+func (r *compiled) isFor(principal string) bool {
 	if r.principal == nil || r.principal.MatchString(principal) {
 		return true
 	}
 	_, subject, ok := strings.Cut(principal, " ")
 	return ok && r.principal.MatchString(subject)
-}
-
-// Because explains in a sentence why a verdict refuses a call of a tool.
-func (v Verdict) Because(tool string) string {
-	switch {
-	case v.Why != "":
-		return fmt.Sprintf("policy rule %d judges the arguments of %s, and %s", v.Rule, tool, v.Why)
-	case v.Do == schema.PolicyAsk:
-		return fmt.Sprintf("policy rule %d asks a person before %s is called", v.Rule, tool)
-	}
-	return fmt.Sprintf("policy rule %d denies %s", v.Rule, tool)
 }

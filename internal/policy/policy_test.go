@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dynmcp/dynmcp/internal/rule"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -38,35 +39,35 @@ const byPlace = `[
 func TestRulesByWhatACallIs(t *testing.T) {
 	rules := rulesOf(t, byPlace)
 	for _, tt := range []struct {
-		call Call
+		call rule.Call
 		do   string
 		rule int
 	}{
-		{Call{Server: "github", Tool: "delete_repo", Class: "@destructive"}, "ask", 1},
-		{Call{Server: "github", Tool: "delete_", Class: "@readonly"}, "ask", 1},
-		{Call{Server: "github", Tool: "Delete_repo", Class: "@readonly"}, "allow", 3},
-		{Call{Server: "github2", Tool: "delete_repo"}, "allow", 9},
-		{Call{Server: "github", Tool: "delete_repo", Class: "@destructive", Principal: "ci-1"}, "ask", 1},
-		{Call{Server: "gitlab", Tool: "delete_repo", Class: "@destructive", Principal: "ci-1"}, "deny", 2},
-		{Call{Server: "gitlab", Tool: "delete_repo", Class: "@destructive", Principal: "https://id.example.com ci-1"}, "deny", 2},
-		{Call{Server: "gitlab", Tool: "delete_repo", Class: "@destructive", Principal: "https://id.example.com x ci-1"}, "allow", 9},
-		{Call{Server: "gitlab", Tool: "delete_repo", Class: "@destructive", Principal: "xci-1"}, "allow", 9},
-		{Call{Server: "gitlab", Tool: "delete_repo", Class: "@destructive"}, "allow", 9},
-		{Call{Server: "gitlab", Tool: "delete_repo", Class: "@write", Principal: "ci-1"}, "allow", 9},
-		{Call{Server: "github", Tool: "get", Class: "@readonly"}, "allow", 3},
-		{Call{Server: "git", Tool: "log", Host: "claude-code"}, "deny", 4},
-		{Call{Server: "svn", Tool: "log", Host: "claude-code"}, "deny", 4},
-		{Call{Server: "git", Tool: "add", Host: "claude-code"}, "allow", 9},
-		{Call{Server: "git", Tool: "log", Host: "cursor"}, "allow", 9},
-		{Call{Server: "git", Tool: "log"}, "allow", 9},
-		{Call{Server: "x", Tool: "secret*"}, "deny", 5},
-		{Call{Server: "x", Tool: "secrets"}, "allow", 9},
-		{Call{Server: "files", Tool: "read", Surface: "direct"}, "ask", 6},
-		{Call{Server: "files", Tool: "a/b", Surface: "direct"}, "ask", 6},
-		{Call{Server: "files", Tool: "read", Surface: "discover"}, "allow", 9},
-		{Call{Server: "files", Tool: "read", Surface: "api"}, "deny", 7},
-		{Call{Server: "x", Tool: "put", Class: "@write", Principal: "ci-2", Host: "bot", Surface: "proxy"}, "ask", 8},
-		{Call{Server: "x", Tool: "put", Class: "@write", Principal: "ci-2", Host: "bot", Surface: "tree"}, "allow", 9},
+		{rule.Call{Server: "github", Tool: "delete_repo", Class: "@destructive"}, "ask", 1},
+		{rule.Call{Server: "github", Tool: "delete_", Class: "@readonly"}, "ask", 1},
+		{rule.Call{Server: "github", Tool: "Delete_repo", Class: "@readonly"}, "allow", 3},
+		{rule.Call{Server: "github2", Tool: "delete_repo"}, "allow", 9},
+		{rule.Call{Server: "github", Tool: "delete_repo", Class: "@destructive", Principal: "ci-1"}, "ask", 1},
+		{rule.Call{Server: "gitlab", Tool: "delete_repo", Class: "@destructive", Principal: "ci-1"}, "deny", 2},
+		{rule.Call{Server: "gitlab", Tool: "delete_repo", Class: "@destructive", Principal: "https://id.example.com ci-1"}, "deny", 2},
+		{rule.Call{Server: "gitlab", Tool: "delete_repo", Class: "@destructive", Principal: "https://id.example.com x ci-1"}, "allow", 9},
+		{rule.Call{Server: "gitlab", Tool: "delete_repo", Class: "@destructive", Principal: "xci-1"}, "allow", 9},
+		{rule.Call{Server: "gitlab", Tool: "delete_repo", Class: "@destructive"}, "allow", 9},
+		{rule.Call{Server: "gitlab", Tool: "delete_repo", Class: "@write", Principal: "ci-1"}, "allow", 9},
+		{rule.Call{Server: "github", Tool: "get", Class: "@readonly"}, "allow", 3},
+		{rule.Call{Server: "git", Tool: "log", Host: "claude-code"}, "deny", 4},
+		{rule.Call{Server: "svn", Tool: "log", Host: "claude-code"}, "deny", 4},
+		{rule.Call{Server: "git", Tool: "add", Host: "claude-code"}, "allow", 9},
+		{rule.Call{Server: "git", Tool: "log", Host: "cursor"}, "allow", 9},
+		{rule.Call{Server: "git", Tool: "log"}, "allow", 9},
+		{rule.Call{Server: "x", Tool: "secret*"}, "deny", 5},
+		{rule.Call{Server: "x", Tool: "secrets"}, "allow", 9},
+		{rule.Call{Server: "files", Tool: "read", Surface: "direct"}, "ask", 6},
+		{rule.Call{Server: "files", Tool: "a/b", Surface: "direct"}, "ask", 6},
+		{rule.Call{Server: "files", Tool: "read", Surface: "discover"}, "allow", 9},
+		{rule.Call{Server: "files", Tool: "read", Surface: "api"}, "deny", 7},
+		{rule.Call{Server: "x", Tool: "put", Class: "@write", Principal: "ci-2", Host: "bot", Surface: "proxy"}, "ask", 8},
+		{rule.Call{Server: "x", Tool: "put", Class: "@write", Principal: "ci-2", Host: "bot", Surface: "tree"}, "allow", 9},
 	} {
 		if got := rules.Judge(&tt.call); got.Do != tt.do || got.Rule != tt.rule {
 			t.Errorf("%+v: got %+v, want %s by rule %d", tt.call, got, tt.do, tt.rule)
@@ -143,7 +144,7 @@ func TestRulesByArguments(t *testing.T) {
 		{exact, `{"ID":7}`, "deny", "can be taken"},
 	} {
 		rules := rulesOf(t, `[{"match":"a/*","arguments":`+tt.schema+`,"do":"allow"},{"do":"deny"}]`)
-		got := rules.Judge(&Call{Server: "a", Tool: "t", Arguments: json.RawMessage(tt.arguments)})
+		got := rules.Judge(&rule.Call{Server: "a", Tool: "t", Arguments: json.RawMessage(tt.arguments)})
 		if got.Do != tt.do || (got.Why != "") != (tt.why != "") || !strings.Contains(got.Why, tt.why) {
 			t.Errorf("%s\n%s: got %+v, want %s %q", tt.schema, tt.arguments, got, tt.do, tt.why)
 		}
@@ -156,10 +157,10 @@ func TestRulesByArguments(t *testing.T) {
 // Arguments are read only if the rest of a rule about arguments matches.
 func TestArgumentsAreReadOnlyForTheirRules(t *testing.T) {
 	rules := rulesOf(t, `[{"match":"a/*","arguments":`+onlyDocs+`,"do":"allow"},{"do":"allow"}]`)
-	if got := rules.Judge(&Call{Server: "b", Tool: "t", Arguments: json.RawMessage(`{"a":1,"a":2}`)}); got.Do != "allow" {
+	if got := rules.Judge(&rule.Call{Server: "b", Tool: "t", Arguments: json.RawMessage(`{"a":1,"a":2}`)}); got.Do != "allow" {
 		t.Errorf("got %+v", got)
 	}
-	if got := (*Rules)(nil).Judge(&Call{}); got.Do != "allow" {
+	if got := (*Rules)(nil).Judge(&rule.Call{}); got.Do != "allow" {
 		t.Errorf("without a policy: got %+v", got)
 	}
 	if rules, err := New(nil); rules != nil || err != nil {
@@ -197,7 +198,7 @@ func TestMistakesInRules(t *testing.T) {
 
 // A verdict names the rule that decided, counted from 1, and the error says what it does.
 func TestBecause(t *testing.T) {
-	for want, v := range map[string]Verdict{
+	for want, v := range map[string]rule.Verdict{
 		"policy rule 2 denies a/b":                                     {Do: "deny", Rule: 2},
 		"policy rule 3 asks a person before a/b is called":             {Do: "ask", Rule: 3},
 		"policy rule 4 judges the arguments of a/b, and they are null": {Do: "deny", Rule: 4, Why: "they are null"},
@@ -225,7 +226,7 @@ func TestHiddenToolsCannotBeCalled(t *testing.T) {
 					for _, host := range []string{"", "claude-code", "bot"} {
 						for _, surface := range []string{"discover", "direct", "proxy", "api"} {
 							for _, arguments := range []string{"", `{}`, `{"a":1}`, `[`} {
-								v := rules.Judge(&Call{Server: server, Tool: tool, Class: class, Principal: principal, Host: host, Surface: surface, Arguments: json.RawMessage(arguments)})
+								v := rules.Judge(&rule.Call{Server: server, Tool: tool, Class: class, Principal: principal, Host: host, Surface: surface, Arguments: json.RawMessage(arguments)})
 								if v.Do != schema.PolicyDeny {
 									some = true
 								}

@@ -14,6 +14,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/internal/policy"
+	"github.com/dynmcp/dynmcp/internal/rule"
 	"github.com/dynmcp/dynmcp/internal/sandbox"
 	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/internal/wire"
@@ -61,7 +62,7 @@ func (call *toolCall) allowed(s schema.Server, rules *policy.Rules, tools []json
 	if !toolglob.NewFilter(s.ToolFilter).Passes(call.Tool, access) {
 		return hint.With(fmt.Errorf("%s: the tool_filter of %s leaves it out", call.Tool, s.Name), "do without it, or change the tool_filter")
 	}
-	verdict := rules.Judge(&policy.Call{
+	verdict := rules.Judge(&rule.Call{
 		Server: s.Name, Tool: call.Tool, Class: toolglob.ClassOf(annotations), Host: "dynmcp", Surface: schema.ExposeDiscover, Arguments: call.Arguments,
 	})
 	if verdict.Do == schema.PolicyAllow {

@@ -19,6 +19,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/policy"
+	"github.com/dynmcp/dynmcp/internal/rule"
 	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/module"
@@ -265,7 +266,7 @@ func (v *verifier) mayCall(s schema.Server) mayCall {
 		if access != toolglob.ReadOnly && !v.call || !filter.Passes(name, access) {
 			return false
 		}
-		call := policy.Call{Server: s.Name, Tool: name, Class: toolglob.ClassOf(wire.Get(tool, "annotations")), Surface: schema.ExposeDirect, Arguments: arguments}
+		call := rule.Call{Server: s.Name, Tool: name, Class: toolglob.ClassOf(wire.Get(tool, "annotations")), Surface: schema.ExposeDirect, Arguments: arguments}
 		return v.rules.Judge(&call).Do == schema.PolicyAllow
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/scope"
 	"github.com/dynmcp/dynmcp/aggregator/surface"
 	"github.com/dynmcp/dynmcp/catalog"
-	"github.com/dynmcp/dynmcp/internal/policy"
+	"github.com/dynmcp/dynmcp/internal/rule"
 	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/schema"
@@ -31,7 +31,7 @@ type Call struct {
 
 	Tool    *catalog.Tool  // set by the rule "known"; nil for a tool that a wrapped server may have without listing it
 	Wrapped *lazy.Upstream // the upstream of such a tool
-	Judged  *policy.Call   // as the policy saw it; nil without a policy
+	Judged  *rule.Call     // as the policy saw it; nil without a policy
 	Changed []string       // changes that made the input fit its schema
 
 	fitted   bool
@@ -83,9 +83,9 @@ func (c *Call) passesUnknown() bool {
 }
 
 // forPolicy returns the call for the rules of the policy, and the name of its tool for people.
-func (c *Call) forPolicy() (_ *policy.Call, shown string) {
+func (c *Call) forPolicy() (_ *rule.Call, shown string) {
 	s := c.Scope
-	of := &policy.Call{Principal: s.User, Host: s.Info().Host, Surface: c.SurfaceName(), Arguments: c.Input}
+	of := &rule.Call{Principal: s.User, Host: s.Info().Host, Surface: c.SurfaceName(), Arguments: c.Input}
 	if c.Verbatim() {
 		of.Arguments = c.Params.Arguments.In(c.Params.All)
 	}

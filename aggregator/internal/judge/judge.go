@@ -9,7 +9,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/permit"
 	"github.com/dynmcp/dynmcp/aggregator/internal/scope"
 	"github.com/dynmcp/dynmcp/internal/pins"
-	"github.com/dynmcp/dynmcp/internal/policy"
+	"github.com/dynmcp/dynmcp/internal/rule"
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
@@ -72,7 +72,7 @@ func (t Text) Error() string { return string(t) }
 // Served is what the judge needs of the run. It follows the config.
 type Served interface {
 	// Policy returns the rules of the policy; nil allows every call.
-	Policy() *policy.Rules
+	Policy() rule.Rules
 	// OnChange returns what happens to a call of a tool that has changed, one of schema.OnChange….
 	OnChange() string
 	// Guard returns the approved tools of a server; nil approves all.

@@ -12,6 +12,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/surface"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/pins"
+	"github.com/dynmcp/dynmcp/internal/rule"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
@@ -116,11 +117,13 @@ func allowed(e *Env, c *Call) *Verdict {
 	}
 	of, shown := c.forPolicy()
 	c.Judged = of
-	v := rules.Judge(of)
-	switch v.Do {
-	case schema.PolicyDeny:
+	v, err := rule.Judge(rules, of)
+	switch {
+	case err != nil:
+		return c.deny(0, err.Error(), "ask the user to report it")
+	case v.Do == schema.PolicyDeny:
 		return c.deny(v.Rule, v.Because(shown), "ask the user to change that rule")
-	case schema.PolicyAsk:
+	case v.Do == schema.PolicyAsk:
 		c.question = &permit.Question{
 			Of: c.Scope.LoginOwner(), Persistent: c.Scope.Persistent, Principal: of.Principal,
 			Rules: rules, Verdict: v, Server: of.Server, Tool: shown, Arguments: of.Arguments,

@@ -16,8 +16,8 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/internal/display"
-	"github.com/dynmcp/dynmcp/internal/policy"
 	"github.com/dynmcp/dynmcp/internal/policy/arguments"
+	"github.com/dynmcp/dynmcp/internal/rule"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -28,8 +28,8 @@ type Question struct {
 	Of         any    // owner of the answer: the session, or the user of a request without one
 	Persistent bool   // Of is a session, for which an answer may be valid
 	Principal  string // the user
-	Rules      *policy.Rules
-	Verdict    policy.Verdict
+	Rules      rule.Rules
+	Verdict    rule.Verdict
 	Server     string
 	Tool       string // for display
 	Arguments  json.RawMessage
@@ -72,7 +72,7 @@ type Permits struct {
 
 // A standingPermit is for one tool under one rule of one config.
 type standingPermit struct {
-	rules        *policy.Rules
+	rules        rule.Rules
 	rule         int
 	server, tool string
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/policy"
+	"github.com/dynmcp/dynmcp/internal/rule"
 	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -49,7 +50,7 @@ rule catches are listed.`,
 	Args: cobra.ArbitraryArgs,
 	New: func(cmd *cobra.Command) cli.Run {
 		on := selfhost.Target{Flags: conf.Flags{AsWritten: true}, Stored: true}
-		var call policy.Call
+		var call rule.Call
 		cmd.Flags().String("arguments", "", "the arguments as a JSON `object`; - reads it from stdin")
 		cmd.Flags().StringVar(&call.Principal, "principal", "", "the `user` whose call it is")
 		cmd.Flags().StringVar(&call.Host, "host", "", "the `name` that the host gives itself")
@@ -128,7 +129,7 @@ var classNotes = map[string]string{
 }
 
 // judgedTool returns the tool called name from the stored listing, and sets it in call.
-func judgedTool(ctx context.Context, t *selfhost.Target, name string, call *policy.Call) (*catalog.Tool, error) {
+func judgedTool(ctx context.Context, t *selfhost.Target, name string, call *rule.Call) (*catalog.Tool, error) {
 	server, err := selfhost.ServerOfTool(t.Cfg, name)
 	if err != nil {
 		return nil, err
@@ -164,7 +165,7 @@ func shown(r schema.PolicyRule) *shownRule {
 	return &shownRule{r.Match, r.Principal, r.Host, r.Surface, r.Arguments, r.Do}
 }
 
-func writeVerdict(out *terminal.Writer, from []schema.PolicyRule, call *policy.Call, asJSON bool) error {
+func writeVerdict(out *terminal.Writer, from []schema.PolicyRule, call *rule.Call, asJSON bool) error {
 	rules, err := policy.New(from)
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/internal/policy"
+	"github.com/dynmcp/dynmcp/internal/rule"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -105,7 +106,7 @@ func (r *toolResult) judge(view *catalog.View, rules *policy.Rules) {
 		r.fail(selfhost.UnknownTool(view, r.Name))
 		return
 	}
-	may, says := rules.Preflight(&policy.Call{Server: tool.Server, Tool: tool.Upstream, Class: tool.Class, Surface: schema.ExposeDiscover}, r.Name)
+	may, says := rules.Preflight(&rule.Call{Server: tool.Server, Tool: tool.Upstream, Class: tool.Class, Surface: schema.ExposeDiscover}, r.Name)
 	if !may {
 		r.Error = says
 		return
