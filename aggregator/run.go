@@ -13,6 +13,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 	"github.com/dynmcp/dynmcp/aggregator/surface"
 	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/catalog/store"
 	"github.com/dynmcp/dynmcp/internal/pins"
 	"github.com/dynmcp/dynmcp/internal/rule"
 	"github.com/dynmcp/dynmcp/lazy"
@@ -82,7 +83,9 @@ func (a run) Changed(u *lazy.Upstream) {
 		a.log.Info("ready", "upstream", status.Name)
 	}
 	if !status.FailedAt.IsZero() && status.Err != nil && u.Owner == "" && status.State != lazy.Loading { // its start has ended
-		a.work.Go(func() { a.state.Load().store.NoteFailure(u.Server, a.opts.Redact.String(status.Err.Error())) })
+		a.work.Go(func() {
+			a.state.Load().store.NoteFailure(u.Server, store.Failure{Why: a.opts.Redact.String(status.Err.Error())})
+		})
 	}
 	a.changed.Set()
 }

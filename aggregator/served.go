@@ -37,6 +37,7 @@ type served struct {
 	fleet      *fleet.Fleet
 	references *observe.References // to failures whose cause was kept from hosts
 	changed    notify.Signal       // set when lists of hosts may have changed
+	doubts     doubts
 
 	lock  sync.RWMutex // held for writing while one config replaces another
 	state atomic.Pointer[state]

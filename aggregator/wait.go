@@ -17,7 +17,8 @@ import (
 // something, and for requests for what no server is known to have. They wait for servers that
 // start for the first time, at most the startup wait of their host after the start, and for
 // lists that are being fetched again, at most refreshWait. Then they are answered with what is
-// known. wait.listed implements it. A host needs its lists for its first request to the model,
+// known. A server that an earlier session waited for in vain is waited for only by what is about
+// it: see doubts. wait.listed implements it. A host needs its lists for its first request to the model,
 // but is patient with calls: those wait callWait at least.
 
 // refreshWait is how long a request waits for lists that are being fetched again: a host
@@ -41,11 +42,16 @@ func (w wait) until(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(w.session.agg.ctx, cancel)()
+	waited := false
 	for began := time.Now(); ctx.Err() == nil; {
 		changed, left := w.pending(began) // before known is called, so that no change is missed
 		if changed == nil || w.known != nil && w.known() {
+			if waited && changed == nil {
+				w.session.agg.doubts.note(w)
+			}
 			return
 		}
+		waited = true
 		select {
 		case <-changed:
 		case <-time.After(left):
@@ -78,7 +84,7 @@ func (w wait) pending(began time.Time) (changed <-chan struct{}, left time.Durat
 		}
 	}
 	if left := agg.fleet.Startup.Left(w.session.StartupWait(w.least)); left > 0 {
-		return w.starting(), left
+		return w.starting(w.isDoubted), left
 	}
 	return nil, 0
 }
@@ -98,16 +104,16 @@ func (w wait) isPending() bool {
 }
 
 // starting returns a channel that is closed when one more first start has ended of a server
-// without a stored listing, nil if there is no such start. A session about one server has
-// waited for it before.
-func (w wait) starting() <-chan struct{} {
+// without a stored listing, except those for which without, unless nil, returns true; nil if
+// there is no such start. A session about one server has waited for it before.
+func (w wait) starting(without func(*lazy.Upstream) bool) <-chan struct{} {
 	if w.session.Server != "" {
 		return nil
 	}
 	view := w.session.Plain()
 	return w.session.agg.fleet.Startup.Pending(func(u *lazy.Upstream) bool {
 		info, known := view.Server(u.Server.Name)
-		return (known || w.session.ProfileName == "") && !info.Stored && (w.server == "" || u.Server.Name == w.server)
+		return (known || w.session.ProfileName == "") && !info.Stored && (w.server == "" || u.Server.Name == w.server) && (without == nil || !without(u))
 	})
 }
 
@@ -213,5 +219,5 @@ func (w wait) start(ctx context.Context, r *host.Request, u *lazy.Upstream, load
 // The upstream of a session about one server starts when it is used.
 func (w wait) incomplete() bool {
 	s := w.session
-	return !s.Plain().Complete() && (s.Server != "" || w.starting() != nil)
+	return !s.Plain().Complete() && (s.Server != "" || w.starting(nil) != nil)
 }

@@ -16,6 +16,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dynmcp/dynmcp/catalog"
@@ -153,21 +154,36 @@ func (s *Listings) Keep(server schema.Server, l *catalog.Listing) error {
 	return s.write(server, text)
 }
 
-// KeepFailure stores why the last start of a server failed, until its next listing is kept. A bucket
+// A Failure is how the last start of a server failed, of a server that was not listed since.
+type Failure struct {
+	Why    string // one line; "" if it did not fail
+	At     time.Time
+	Waited time.Duration // that a session waited for the start, if the start had not ended then
+}
+
+// KeepFailure stores how the last start of a server failed, until its next listing is kept. A bucket
 // stores none: replicas show it while they run.
-func (s *Listings) KeepFailure(server schema.Server, why string) error {
+func (s *Listings) KeepFailure(server schema.Server, f Failure) error {
 	if s == nil {
 		return nil
 	}
-	return s.writeFailure(server, why)
+	text, _, _ := strings.Cut(f.Why, "\n")
+	if f.Waited > 0 {
+		text += "\n" + f.Waited.String()
+	}
+	return s.writeFailure(server, text)
 }
 
-// Failure returns why the last start of a server failed, and when; "" if it did not.
-func (s *Listings) Failure(server schema.Server) (why string, at time.Time) {
+// Failure returns how the last start of a server failed.
+func (s *Listings) Failure(server schema.Server) Failure {
 	if s == nil {
-		return "", at
+		return Failure{}
 	}
-	return s.readFailure(server)
+	text, at := s.readFailure(server)
+	why, waited, _ := strings.Cut(text, "\n")
+	f := Failure{Why: why, At: at}
+	f.Waited, _ = time.ParseDuration(waited) // 0 if there is none
+	return f
 }
 
 // A listing that was not used for so long is removed; a bucket does so by itself. Its age is

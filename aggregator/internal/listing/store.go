@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -74,10 +73,9 @@ func (s *LoggingStore) Follow(ctx context.Context, servers []schema.Server, list
 	}
 }
 
-// NoteFailure stores why the start of a server failed.
-func (s *LoggingStore) NoteFailure(server schema.Server, why string) {
-	why, _, _ = strings.Cut(why, "\n")
-	if err := s.KeepFailure(server, why); err != nil {
+// NoteFailure stores how the start of a server failed.
+func (s *LoggingStore) NoteFailure(server schema.Server, f store.Failure) {
+	if err := s.KeepFailure(server, f); err != nil {
 		s.Log.Debug("the failure of a start is not kept", "upstream", server.Name, "err", err)
 	}
 }

@@ -72,7 +72,8 @@ func StoredOf(cfg *schema.Config, s schema.Server) *catalog.Stored {
 
 // FailureOf returns why the last start of a server failed, and when; "" if it did not.
 func FailureOf(cfg *schema.Config, s schema.Server) (why string, at time.Time) {
-	return store.Of(cfg, CatalogDir()).Failure(s)
+	f := store.Of(cfg, CatalogDir()).Failure(s)
+	return f.Why, f.At
 }
 
 // HiddenBy returns what the policy of a config hides from the user of this machine, nil if nothing.
