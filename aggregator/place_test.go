@@ -438,7 +438,7 @@ func TestFailureElsewhere(t *testing.T) {
 	c.mu.Unlock()
 	defer c.release("up/", c.leases["up/"])
 	text, failed, err := c.replicas[1].call(ctx, "", "up/echo", `{}`)
-	if err != nil || !failed || !strings.Contains(text, "exit status 7") || !strings.Contains(text, "not_sent") {
+	if err != nil || !failed || !strings.Contains(text, "exited with status 7") || !strings.Contains(text, "not_sent") {
 		t.Errorf("got %q, %v", text, err)
 	}
 }

@@ -16,8 +16,8 @@ func TestServersThatAnswerGarbage(t *testing.T) {
 	for fault, wants := range map[string][]string{
 		"noresult":      {"result", "error"},
 		"both":          {"both"},
-		"partial":       {"exit status 3", "outcome"},
-		"crash-call":    {"exit status 3", "outcome unknown", "as asked"},
+		"partial":       {"exited with status 3", "outcome"},
+		"crash-call":    {"exited with status 3", "outcome unknown", "as asked"},
 		"close-stdout":  {"stdout", "outcome unknown"},
 		"null-id":       {"no answer", "outcome unknown"},
 		"hang-call":     {"no answer", "outcome unknown"},

@@ -21,7 +21,7 @@ func TestServerThatFailsTwiceIsLoadedAtTheThirdCall(t *testing.T) {
 		if !m.IsError() || m.Error != nil {
 			t.Errorf("got %s", m.Raw)
 		}
-		contains(t, m.Text(), "API_KEY is not set", "exit status 7")
+		contains(t, m.Text(), "API_KEY is not set", "exited with status 7")
 		lacks(t, m.Text(), "no longer be offered")
 		contains(t, block(catalogue(t, host), "mcp_servers"), "- shaky: Shaky")
 	}
@@ -36,13 +36,13 @@ func TestServerThatFailsTwiceIsLoadedAtTheThirdCall(t *testing.T) {
 func TestServerThatAlwaysFailsIsEvicted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ fault, says string }{
-		"connecting":   {"exit-now", "exit status 7"},
+		"connecting":   {"exit-now", "exited with status 7"},
 		"handshake":    {"fail-init", "refused as asked"},
 		"listing":      {"fail-list:tools", "tools/list: refused as asked"},
 		"garbage":      {"list-null:tools", "not an array"},
 		"cursor loop":  {"cursor-loop", "the same cursor came twice"},
 		"bad version":  {"bad-version", "2099-01-01"},
-		"exit on list": {"exit-on-list", "exit status 4"},
+		"exit on list": {"exit-on-list", "exited with status 4"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

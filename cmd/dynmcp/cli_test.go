@@ -81,13 +81,13 @@ func TestCommandThatDiesAtStartShowsItsLastWords(t *testing.T) {
 			}
 			switch fault {
 			case "exit-now":
-				contains(t, host.Stderr(), "API_KEY is not set", "giving up", "exit status 7")
+				contains(t, host.Stderr(), "API_KEY is not set", "giving up", "exited with status 7")
 			case "exit-on-init":
-				contains(t, host.Stderr(), "fakemcp: fatal: initialize", "exit status 4")
+				contains(t, host.Stderr(), "fakemcp: fatal: initialize", "exited with status 4")
 			case "fail-init":
 				contains(t, host.Stderr(), "initialize: refused as asked")
 			case "exit-on-list":
-				contains(t, host.Stderr(), "fakemcp: fatal:", "exit status 4")
+				contains(t, host.Stderr(), "fakemcp: fatal:", "exited with status 4")
 			default:
 				contains(t, host.Stderr(), "tools/list: refused as asked")
 			}
@@ -157,7 +157,7 @@ func TestStrictMakesAFailedStartFatal(t *testing.T) {
 		bad  entry
 		want string
 	}{
-		{"command not there", entry{name: "bad", fields: map[string]any{"command": "no-such-command-anywhere"}}, "is not there"},
+		{"command not there", entry{name: "bad", fields: map[string]any{"command": "no-such-command-anywhere"}}, "on PATH"},
 		{"dies at start", fake(t, "bad", "-fault", "exit-now"), "API_KEY is not set"},
 		{"cannot be reached", entry{name: "bad", fields: map[string]any{"url": nobodyListens(t)}}, "refused"},
 	} {

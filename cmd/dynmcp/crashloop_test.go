@@ -25,7 +25,7 @@ func TestServerThatCrashesInEveryCallIsPaused(t *testing.T) {
 	if got := e.Count("start"); got < 6 { // pauses of 0.2, 0.4, 0.8 and at least 1.28 s
 		t.Errorf("the call after %d starts was answered, want short pauses to be waited out", got)
 	}
-	contains(t, text, "bad: it failed ", " times in a row", "exit status 3", "outcome not_sent", "fakemcp: panic: as asked")
+	contains(t, text, "bad: it failed ", " times in a row", "exited with status 3", "outcome not_sent", "fakemcp: panic: as asked")
 	if got, want := e.Count("call pid"), e.Count("start"); got != want {
 		t.Errorf("%d calls ran in %d processes, want one in each", got, want)
 	}

@@ -71,7 +71,7 @@ func TestDirectToolOfAServerThatDoesNotStartSaysWhy(t *testing.T) {
 	host := mcptest.StartDynmcp(t, "-c", mcptest.Config(t, document([]entry{gone, fake(t, "alpha")}, `"expose": ["direct"]`)))
 	greet(host)
 	m := host.Tool("gone__x", `{}`)
-	contains(t, m.Text(), "gone: outcome not_sent: the call did not run", "no-such-command-anywhere")
+	contains(t, m.Text(), `gone: cannot find the command "no-such-command-anywhere" on PATH`, "(outcome not_sent: the call did not run)")
 	if m.Code() != transports.CodeStartFailed {
 		t.Errorf("got %s", m.Raw)
 	}
@@ -117,7 +117,7 @@ func TestDefinitionOfALazyServersToolLoadsIt(t *testing.T) {
 	}
 	bad := deferred(t, "bad", "Broken", "-fault", "exit-now")
 	m := discover(serve(t, bad), `{"tool_name":"bad/echo"}`)
-	contains(t, m.Text(), "bad: ", "exit status 7", "not_sent")
+	contains(t, m.Text(), "bad: ", "exited with status 7", "not_sent")
 }
 
 // A check before calls names servers that are off, given up, or to be tried again later.
@@ -133,7 +133,7 @@ func TestCheckSaysWhatStopsACall(t *testing.T) {
 	text := discover(host, `{"check":true,"tool_name":["alpha/echo","once/echo","off/echo","failing/echo","later/echo"]}`).Text()
 	contains(t, text, "1 of 5 can be called now:", "- alpha/echo: yes\n", "- once/echo: no: once was given up after 1 failure", "- off/echo: no: off is off: NO_SUCH_VARIABLE is not set",
 		"- later/echo: no: unknown. No tools of server later are known")
-	if why := regexp.MustCompile(`(?m)^- failing/echo: no: .*it ended: exit status 7`); !why.MatchString(text) { // it waits, or starts just now
+	if why := regexp.MustCompile(`(?m)^- failing/echo: no: .*it exited with status 7`); !why.MatchString(text) { // it waits, or starts just now
 		t.Errorf("no %v in %s", why, text)
 	}
 	nothingStarted(t, later)

@@ -37,7 +37,7 @@ func TestAddAsks(t *testing.T) {
 		{"Units of temperatures (one of metric, imperial)", ""}, {"units [metric]: ", "kelvin"}, {"want one of metric, imperial", ""}, {"units [metric]: ", "imperial"},
 		{"city [none]: ", "Graz"}, {"city [none]: ", "Bern"}, {"city [none]: ", "\n"},
 		{"npx -y @example/weather@1.2.0 --units=imperial Graz Bern", ""}, {`Add it as "weather"? [y/N] `, "y"},
-		{"Limit it to what every sandbox allows", "n"}, {"Start and list them now? [y/N] ", "y"}, {"PASS", ""},
+		{"Run it in a sandbox?", "n"}, {"Start it now to list them? [y/N] ", "y"}, {"PASS", ""},
 	} {
 		screen.waitFor(step.wait)
 		if step.answer != "" {

@@ -60,7 +60,7 @@ func TestRunsAreFoundAndSteered(t *testing.T) {
 	one.WaitFor("start", 2)
 	contains(t, u.run(0, "restart", "files"), `Restarted "files"`)
 	one.WaitFor("start", 3)
-	contains(t, u.run(1, "start", "broken"), "broken", "exit status 3")
+	contains(t, u.run(1, "start", "broken"), "broken", "exited with status 3")
 	contains(t, u.run(1, "start", "nothing"), `no run has a server "nothing"`)
 
 	var runs []struct {

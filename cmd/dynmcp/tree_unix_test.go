@@ -17,7 +17,7 @@ func TestDumpTreeOfASourceThatDoesNotStart(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ fault, more, said string }{
 		"aliases that collide": {"", `,"path_aliases":{"tool_001":"tool_002"}`, `s: listing: tool "tool_001" has the alias "tool_002"`},
-		"it ends":              {"exit 3", "", "s: it ended: exit status 3"},
+		"it ends":              {"exit 3", "", "s: it exited with status 3"},
 		"its list fails":       {"FAULT='-fault fail-list:tools'", "", "s: listing: "},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -138,7 +138,7 @@ func TestCrashOfTheUpstreamIsSaidAndTheNextCallWorks(t *testing.T) {
 	if !m.IsError() || m.Error != nil {
 		t.Errorf("got %s", m.Raw)
 	}
-	contains(t, m.Text(), "alpha: ", "exit status 3", "outcome unknown", "fakemcp: panic: as asked")
+	contains(t, m.Text(), "alpha: ", "exited with status 3", "outcome unknown", "fakemcp: panic: as asked")
 	checkEcho(t, host, "beta/echo", `{}`)
 	checkEcho(t, host, "alpha/echo", `{"again":1}`)
 	if e.Count("start") != 2 || e.Count("call fault") != 1 {

@@ -241,7 +241,7 @@ func TestAGuardThatFailsLeavesNothing(t *testing.T) {
 				t.Errorf("only %d processes are left of a neighbour", got)
 			}
 			neighbour.Kill()
-			if err := neighbour.Wait(); err == nil || err.Error() != "it ended: signal: killed" {
+			if err := neighbour.Wait(); err == nil || err.Error() != "it was ended by a signal: killed" {
 				t.Errorf("a neighbour was lost: %v", err)
 			}
 			neighbour.Reap()
@@ -267,7 +267,7 @@ func TestASignalToTheGuardItself(t *testing.T) {
 			if !returns(func() { ended = tree.Wait() }) {
 				t.Fatal("the command continues")
 			}
-			if ended.Error() != "it ended: exit status 7" {
+			if ended.Error() != "it exited with status 7" {
 				t.Errorf("it was not asked to end: %v", ended)
 			}
 			reap(t, h.name, tree, marker)

@@ -64,9 +64,9 @@ func start(t *testing.T, args ...string) *guard.Tree {
 func TestHowACommandEnded(t *testing.T) {
 	for script, want := range map[string]string{
 		"exit 0":            "it exited with status 0",
-		"exit 3":            "it ended: exit status 3",
-		"kill -9 $$":        "it ended: signal: killed",
-		"kill -ABRT $$":     "it ended: signal: aborted",
+		"exit 3":            "it exited with status 3",
+		"kill -9 $$":        "it was ended by a signal: killed",
+		"kill -ABRT $$":     "it was ended by a signal: aborted",
 		"exec 1>&-; exit 0": "it exited with status 0",
 	} {
 		tree := start(t, "sh", "-c", script)

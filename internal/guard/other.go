@@ -21,8 +21,10 @@ func (t *Tree) Wait() error {
 		return fmt.Errorf("it ended: %w", err)
 	case state.Success():
 		return errors.New("it exited with status 0")
+	case state.Exited():
+		return fmt.Errorf("it exited with status %d", state.ExitCode())
 	default:
-		return fmt.Errorf("it ended: %v", state)
+		return fmt.Errorf("it was ended by a %v", state) // signal: killed
 	}
 }
 

@@ -216,11 +216,11 @@ func (t *Tree) Wait() error {
 	case fenced:
 		return ErrFenced
 	case status.Signaled():
-		return fmt.Errorf("it ended: signal: %v", status.Signal())
+		return fmt.Errorf("it was ended by a signal: %v", status.Signal())
 	case status.ExitStatus() == 0:
 		return errors.New("it exited with status 0")
 	default:
-		return fmt.Errorf("it ended: exit status %d", status.ExitStatus())
+		return fmt.Errorf("it exited with status %d", status.ExitStatus())
 	}
 }
 

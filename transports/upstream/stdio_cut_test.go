@@ -29,7 +29,7 @@ func TestStdioCutAnywhere(t *testing.T) {
 				}
 				return
 			}
-			if f := wantFailure(t, err, transports.CodeExited, transports.Unknown); !strings.Contains(f.Error(), "exit status 3") {
+			if f := wantFailure(t, err, transports.CodeExited, transports.Unknown); !strings.Contains(f.Error(), "exited with status 3") {
 				t.Errorf("got %v", f)
 			}
 		})

@@ -35,7 +35,7 @@ func TestStdioCrash(t *testing.T) {
 			other := start(c, toolCall(endless))
 			_, err := tool(t, c, "pid", "{}")
 			f := wantFailure(t, err, transports.CodeExited, transports.Unknown)
-			if !strings.Contains(f.Stderr, test.says) || !strings.Contains(f.Error(), "exit status 3") {
+			if !strings.Contains(f.Stderr, test.says) || !strings.Contains(f.Error(), "exited with status 3") {
 				t.Errorf("got %v, stderr %q", f, f.Stderr)
 			}
 			wantFailure(t, <-other, transports.CodeExited, transports.Unknown)

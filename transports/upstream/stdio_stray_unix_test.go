@@ -18,7 +18,7 @@ func TestStdioIsNoServer(t *testing.T) {
 	for script, says := range map[string]string{
 		"cat":                            `its first line was "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\"`,
 		"echo hello":                     `its first line was "hello" (it exited with status 0)`,
-		"echo usage: tool serve; exit 2": `its first line was "usage: tool serve" (it ended: exit status 2)`,
+		"echo usage: tool serve; exit 2": `its first line was "usage: tool serve" (it exited with status 2)`,
 		"echo; echo second":              `its first line was "second"`,
 		"echo the key is hunter22":       `its first line was "the key is [redacted]"`,
 	} {

@@ -52,7 +52,7 @@ func (d *doctor) checkConfig(ctx context.Context) {
 	}
 	d.checkHostEnvironment(ctx)
 	for _, file := range d.Cfg.Sources[min(1, len(d.Cfg.Sources)):] {
-		d.add(finding{Check: aboutConfig, Level: fine, Text: "it takes precedence over " + file})
+		d.add(finding{Check: aboutConfig, Level: fine, Text: "it overrides " + file})
 	}
 	d.checkPlainSecrets(ctx)
 	for _, w := range d.Cfg.Warnings {

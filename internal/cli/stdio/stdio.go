@@ -102,7 +102,7 @@ func (f *Flags) Serve(cmd *cobra.Command, args []string, messages *event.Tap) er
 	return run.Serve(ctx, cfg, &f.from, f.Flags, aggregator.Options{Logger: log, Tap: messages}, func(agg *aggregator.Aggregator, _ selfhost.Parts) error {
 		if screen := terminal.New(os.Stderr); screen.Interactive && term.IsTerminal(int(os.Stdin.Fd())) {
 			screen.Say("dynmcp waits for an MCP host on stdin: put it into a host's config (dynmcp install), which then starts it. " +
-				"For people there are dynmcp ls, dynmcp test and dynmcp --help. Ctrl-D ends it.")
+				"To look around, try dynmcp ls, dynmcp test and dynmcp --help. Ctrl-D ends it.")
 		}
 		in, out, restore := host.Std()
 		defer restore()

@@ -129,7 +129,7 @@ func (r *Review) listed(s schema.Server) ([]pins.Tool, error) {
 		return nil, hint.With(err, "%s", store.Remedy(err))
 	}
 	if stored == nil {
-		return nil, hint.With(fmt.Errorf("%s was never listed", s.Name), "--start starts it for that")
+		return nil, hint.With(fmt.Errorf("%s has not been listed yet", s.Name), "--start starts it and lists it first")
 	}
 	return ToolsOf(s.Name, stored), nil
 }

@@ -123,7 +123,7 @@ func (a *Adding) Entry(cmd *cobra.Command, which string, given module.Given) (s 
 	case w.ask && !cli.Confirmed(cmd, fmt.Sprintf("Add it as %q?", a.As)):
 		return s, nil, errors.New("nothing was added")
 	case w.ask && s.Transport == schema.Stdio && option.Via != api.OCI && !a.Sandbox:
-		if l := module.LauncherOf(cmd.Context()); l != nil && cli.Confirmed(cmd, "Limit it to what every sandbox allows (dynmcp sandbox says what)?") {
+		if l := module.LauncherOf(cmd.Context()); l != nil && cli.Confirmed(cmd, "Run it in a sandbox? It can then change nothing outside its own directories (dynmcp sandbox shows all).") {
 			s = l.Limit(s)
 		}
 	}

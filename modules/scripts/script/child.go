@@ -133,7 +133,7 @@ func (c *child) failure(cpu time.Duration) *Failure {
 	switch ended := c.why.Error(); {
 	case strings.Contains(ended, "CPU time limit"):
 		return &Failure{Message: fmt.Sprintf("the script was stopped: it used %v of processor time", cpu)}
-	case strings.Contains(ended, "exit status 2"): // of the Go runtime
+	case strings.Contains(ended, "exited with status 2"): // of the Go runtime
 		return &Failure{Message: fmt.Sprintf("the script was stopped: it used more than %d MB of memory", engine.Memory>>20)}
 	default:
 		return &Failure{Message: "the process that ran the script ended: " + ended}

@@ -126,7 +126,7 @@ func TestAKilledChild(t *testing.T) {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // in the middle
 		return json.RawMessage(`{"contents":[]}`), nil
 	}
-	r := ends(t, p, of("console.log('before'); await call('a/fast'); await resource('u'); for (;;);"), c, "the process that ran the script ended: it ended: signal: killed")
+	r := ends(t, p, of("console.log('before'); await call('a/fast'); await resource('u'); for (;;);"), c, "the process that ran the script ended: it was ended by a signal: killed")
 	if want := "2 calls ran: a/fast (done), u (done)"; r.Ran() != want || r.Printed != "before\n" {
 		t.Errorf("got %s, %q", r.Ran(), r.Printed)
 	}

@@ -172,7 +172,11 @@ func Check(server schema.Server) error {
 		if lookup, ok := errors.AsType[*exec.Error](err); ok {
 			err = lookup.Err // without the name
 		}
-		return startError(server, fmt.Errorf("the command %q is not there: %w", server.Command, err), "install it, or give its full path; PATH may differ in programs started from a desktop")
+		missing := fmt.Errorf("cannot find the command %q: %w", server.Command, err)
+		if errors.Is(err, exec.ErrNotFound) && filepath.Base(server.Command) == server.Command {
+			missing = fmt.Errorf("cannot find the command %q on PATH", server.Command)
+		}
+		return startError(server, missing, "install it, or give its full path; PATH may differ in programs started from a desktop")
 	}
 	return nil
 }
@@ -203,7 +207,7 @@ func severalWords(server schema.Server) *transports.Failure {
 		return nil
 	}
 	args, _ := json.Marshal(append(strings.Fields(rest), server.Args...)) // strings can be marshalled
-	return startError(server, fmt.Errorf("the command %q is not there: it is several words", server.Command),
+	return startError(server, fmt.Errorf("cannot find the command %q: it is several words", server.Command),
 		fmt.Sprintf(`write the program as the command and the other words as args: "command": %q, "args": %s`, first, args))
 }
 

@@ -57,7 +57,7 @@ function serverInside(place, s, now, calls, cost) {
 
 // questionsOf shows the calls of a run that wait for an answer of a person, because of the policy.
 const questionsOf = place => (place.run?.questions || []).map(q => el("section", {className: "question", "aria-label": "Question about " + q.tool},
-  el("p", {}, el("strong", {}, q.tool), " waits since " + duration(q.since) + ": may it be called with these arguments?"), el("pre", {}, q.arguments),
+  el("p", {}, el("strong", {}, q.tool), " has been waiting for " + duration(q.since) + ". Allow this call?"), el("pre", {}, q.arguments),
   !place.fixed && el("div", {className: "bar"}, [["once", "Allow it once"], q.lasts && ["session", "Allow for this session"], ["no", "Refuse it"]].filter(Boolean)
     .map(([text, label]) => button(label, () => act(place, {act: "answer", server: q.id, text}), {"data-focus": text + q.id, "aria-label": label + ": " + q.tool})))));
 
@@ -221,7 +221,7 @@ function addForm(place, f, way) {
       answers: Object.fromEntries(needs.filter(n => n.input.value !== "").map(n => [n.name, n.input.value]))};
     act(place, order, true, [el("div", {className: "bar"}, button("Start it…", () => act(place, {act: "test", server: name.value}), {className: "main", id: "start-it"}))]);
   }}, el("p", {className: "mono"}, way.via + " " + way.what), field("as", "Name of the entry", name), needs.map(n => n.node),
-  needs.some(n => n.input.type === "password") && field("secrets", "Where secrets are kept", secrets), way.via !== "remote" && way.via !== "oci" && field("sandbox", "Limit it to what every sandbox allows", sandbox),
+  needs.some(n => n.input.type === "password") && field("secrets", "Where secrets are kept", secrets), way.via !== "remote" && way.via !== "oci" && field("sandbox", "Run it in a sandbox: it can then change nothing outside its own directories", sandbox),
   el("div", {className: "bar"}, el("button", {className: "main", id: "show-add"}, "Show what will run…"))));
   name.focus();
 }
