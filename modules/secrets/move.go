@@ -34,18 +34,26 @@ secrets, such as the .bak of another change, are named.`,
   dynmcp secret move --secrets env --yes`,
 	Args: cli.AtMost(1),
 	New: func(cmd *cobra.Command) cli.Run {
-		var from conf.Flags
-		cmd.Flags().StringVarP(&from.Config, "config", "c", "", "the config `file` (default: the one in the working directory)")
+		var choice conf.Choice
+		choice.Add(cmd, "move them out of")
 		place := cmd.Flags().String("secrets", "", "where they go: keyring, or env for the .env beside the config")
 		yes := cmd.Flags().BoolP("yes", "y", false, "write without asking")
 		cli.CompleteValues(cmd, map[string][]string{"secrets": {secret.InKeyring, secret.InEnv}})
-		cmd.ValidArgsFunction = conf.CompleteServers(&from, "")
+		cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+			path, _ := choice.File() // without one there is nothing to complete
+			return conf.CompleteServers(&conf.Flags{Config: path}, "")(cmd, args, word)
+		}
 		return func(cmd *cobra.Command, args []string) error {
 			if err := secret.CheckPlace(cmd.Context(), *place); err != nil {
 				return err
 			}
+			path, err := choice.File()
+			if err != nil {
+				return err
+			}
+			choice.Say(cli.Stderr(cmd), path)
 			inKeyring := *place == secret.InKeyring || *place == "" && keyring.Offered() == nil
-			return moveSecrets(cmd, from.Config, inKeyring, *yes, strings.Join(args, ""))
+			return moveSecrets(cmd, path, inKeyring, *yes, strings.Join(args, ""))
 		}
 	},
 }

@@ -109,22 +109,14 @@ func LoadFiles(files *schema.Files) (*schema.Config, error) {
 // Files returns the paths of the config files, in the order of precedence: the named file or else
 // that of the project, and that of the user.
 func (f *Flags) Files() ([]string, error) {
-	user := FindUser()
-	near := f.Config
-	if near == "" {
-		found, err := Find(".")
-		switch {
-		case err == nil:
-			near = found
-		case user != "":
-			return []string{user}, nil
-		default:
-			if h, file := hosts.InDirectory(); file != "" {
-				err = hint.With(err, "dynmcp import %s takes the servers of %s over", h.Name, file)
-			}
-			return nil, err
+	near, err := Choice{Config: f.Config}.File()
+	if err != nil {
+		if h, file := hosts.InDirectory(); file != "" {
+			err = hint.With(err, "dynmcp import %s takes the servers of %s over", h.Name, file)
 		}
+		return nil, err
 	}
+	user := FindUser()
 	if user == "" || hosts.SameFile(near, user) {
 		return []string{near}, nil
 	}

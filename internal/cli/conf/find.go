@@ -1,12 +1,18 @@
 package conf
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/internal/cli/hint"
+	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 )
 
 // fileNames are the names that Find tries, in this order.
@@ -28,6 +34,60 @@ func Find(dir string) (string, error) {
 	text := fmt.Sprintf("No config file found in %s: tried %s; make one with dynmcp init, or name one with -c",
 		dir, strings.Join(fileNames, ", "))
 	return "", noFile(text)
+}
+
+// A Choice is what the flags of a verb say about the config it reads or writes.
+type Choice struct {
+	Config  string // the file
+	User    bool   // that of the user
+	Project bool   // that of the working directory
+}
+
+// Add adds the flags to the command of a verb that writes a config. verb is what it does to the file.
+func (c *Choice) Add(cmd *cobra.Command, verb string) {
+	cmd.Flags().StringVarP(&c.Config, "config", "c", "", "the config `file` to "+verb+" (default: that of the working directory, else yours)")
+	cmd.Flags().BoolVar(&c.User, "user", false, "the config is yours, for all directories")
+	cmd.Flags().BoolVar(&c.Project, "project", false, "the config is that of the working directory")
+}
+
+// File returns the path of the config: the file that is named, else that of the working directory, else
+// that of the user. All verbs follow this rule. A file that is named need not exist.
+func (c Choice) File() (string, error) {
+	switch {
+	case c.Config != "" && (c.User || c.Project) || c.User && c.Project:
+		return "", hint.With(errors.New("--config, --user and --project exclude each other"), "leave out all but one")
+	case c.Config != "":
+		return c.Config, nil
+	case c.User:
+		if path := FindUser(); path != "" {
+			return path, nil
+		}
+		return "", hint.With(noFile("No config file found for the user"), "make one with dynmcp init --user")
+	}
+	found, err := Find(".")
+	if user := FindUser(); err != nil && user != "" && !c.Project {
+		return user, nil
+	}
+	return found, err
+}
+
+// Say says on stderr, before a file is written, that it is the user's because the working directory has none.
+func (c Choice) Say(errOut *terminal.Writer, path string) {
+	if c == (Choice{}) && path == FindUser() {
+		errOut.Printf("The config is %s, which is yours: this directory has none\n", path)
+	}
+}
+
+// NewUser returns the path of the user's own config, which need not exist, "" without a home directory.
+func NewUser() string {
+	if path := FindUser(); path != "" {
+		return path
+	}
+	dir := userDir()
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(dir, "dynmcp", "config.json")
 }
 
 // noFile is the error for a directory without a config file. It is fs.ErrNotExist.

@@ -17,14 +17,11 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// OpenConfig opens a config file to edit it. If path is "", it finds the one in the working directory.
+// OpenConfig opens a config file to edit it. If path is "", it finds the one that conf.Choice finds.
 func OpenConfig(path string) (*File, error) {
-	if path == "" {
-		found, err := conf.Find(".")
-		if err != nil {
-			return nil, err
-		}
-		path = found
+	path, err := conf.Choice{Config: path}.File()
+	if err != nil {
+		return nil, err
 	}
 	file, err := Open(path)
 	if err == nil && !file.Exists() {

@@ -29,7 +29,8 @@ import (
 type addFlags struct {
 	server       schema.Server
 	env, headers []string
-	config       string
+	choice       conf.Choice
+	config       string // the file that is chosen
 	force        bool
 	dryRun       bool
 	lazy         bool
@@ -73,7 +74,7 @@ when dynmcp starts: keep secrets there.`,
 		f.StringArrayVar(&flags.headers, "header", nil, "a header of every request, `\"Name: Value\"`; may be repeated")
 		f.StringVar(&s.Description, "description", "", "what the server is good for, `text` for the model; makes it lazy")
 		f.BoolVar(&flags.lazy, "lazy", false, "start the server once and describe it, if --description does not")
-		f.StringVarP(&flags.config, "config", "c", "", "the config `file` (default: the one in the working directory)")
+		flags.choice.Add(cmd, "add it to")
 		if module.LauncherOf(cmd.Context()) != nil {
 			f.BoolVar(&flags.sandbox, "sandbox", false, "limit the program to what every sandbox allows (dynmcp sandbox NAME says what)")
 		}
@@ -102,8 +103,11 @@ func (f *addFlags) run(cmd *cobra.Command, args []string) error {
 		return hint.With(errors.New("the description is empty"), "say what the server is good for, or leave the flag out")
 	}
 	s.Name = args[0]
-	keep := func() error { return nil }
 	var err error
+	if f.config, err = f.choice.File(); err != nil {
+		return err
+	}
+	keep := func() error { return nil }
 	if i := slices.IndexFunc(f.forms, func(form module.Adder) bool { return form.Takes(s.Name) }); i >= 0 {
 		keep, err = f.byModule(cmd, f.forms[i], command)
 	} else {
@@ -115,6 +119,7 @@ func (f *addFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	f.choice.Say(cli.Stderr(cmd), f.config)
 	path, err := runAdd(cmd.Context(), cli.Stdout(cmd), cli.Stderr(cmd), *f)
 	if err != nil || f.dryRun || !f.warm && !cli.Stderr(cmd).Interactive {
 		return err

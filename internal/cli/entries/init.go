@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/editfile"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
@@ -19,6 +22,7 @@ import (
 
 type initFlags struct {
 	path    string
+	user    bool
 	schema  string
 	offline bool
 	yaml    bool
@@ -36,10 +40,11 @@ no release or --offline is given, a copy that is written beside the config. An e
 is kept with the suffix .bak.`,
 	Example: `  dynmcp init
   dynmcp init --yaml
-  dynmcp init --path ~/.config/dynmcp/config.json`,
+  dynmcp init --user`,
 	New: func(cmd *cobra.Command) cli.Run {
 		var flags initFlags
 		cmd.Flags().StringVar(&flags.path, "path", "", "the `file` to write (default mcp.json, or mcp.yaml with --yaml)")
+		cmd.Flags().BoolVar(&flags.user, "user", false, "write your own config, which holds in all directories")
 		cmd.Flags().BoolVar(&flags.yaml, "yaml", false, "write YAML; the extension of --path wins")
 		cmd.Flags().StringVar(&flags.schema, "schema", "", "the `address` of the schema to name in the file")
 		cmd.Flags().BoolVar(&flags.offline, "offline", false, "write the schema beside the config, and name that")
@@ -54,6 +59,17 @@ func runInit(ctx context.Context, out *terminal.Writer, flags initFlags) error {
 	path := cmp.Or(flags.path, "mcp.json")
 	if flags.path == "" && flags.yaml {
 		path = "mcp.yaml"
+	}
+	switch {
+	case flags.user && flags.path != "":
+		return hint.With(errors.New("--user and --path exclude each other"), "leave out one of them")
+	case flags.user:
+		if path = conf.NewUser(); path == "" {
+			return hint.With(errors.New("there is no home directory for your config"), "name a file with --path")
+		}
+		if flags.yaml {
+			path = strings.TrimSuffix(path, filepath.Ext(path)) + ".yaml"
+		}
 	}
 	if flags.offline && flags.schema != "" {
 		return hint.With(errors.New("--offline and --schema exclude each other"), "leave out one of them")

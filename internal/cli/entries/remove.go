@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/editfile"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
@@ -33,10 +34,14 @@ suffix .bak.`,
 		return nil
 	},
 	New: func(cmd *cobra.Command) cli.Run {
-		var config string
-		cmd.Flags().StringVarP(&config, "config", "c", "", "the config `file` (default: the one in the working directory)")
+		var choice conf.Choice
+		choice.Add(cmd, "remove them from")
 		cmd.ValidArgsFunction = func(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-			file, err := editfile.OpenConfig(config)
+			path, err := choice.File()
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			file, err := editfile.OpenConfig(path)
 			if err != nil {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
@@ -44,7 +49,12 @@ suffix .bak.`,
 			return editfile.EntryNames(entries), cobra.ShellCompDirectiveNoFileComp
 		}
 		return func(cmd *cobra.Command, args []string) error {
-			return runRemove(cli.Stdout(cmd), config, args)
+			path, err := choice.File()
+			if err != nil {
+				return err
+			}
+			choice.Say(cli.Stderr(cmd), path)
+			return runRemove(cli.Stdout(cmd), path, args)
 		}
 	},
 }

@@ -25,6 +25,7 @@ import (
 // A change holds what set is to change.
 type change struct {
 	from                       conf.Flags
+	user                       bool // change the user's config
 	description                string
 	describes, enable, disable bool
 	assigned                   []string // PATH=VALUE
@@ -65,6 +66,7 @@ follow it.`,
 	New: func(cmd *cobra.Command) cli.Run {
 		c := change{from: conf.Flags{AsWritten: true}}
 		c.from.Add(cmd)
+		cmd.Flags().BoolVar(&c.user, "user", false, "change your own config, whatever this directory has")
 		cmd.Flags().StringVar(&c.description, "description", "", "what the server is good for, `text` for the model; empty takes it out")
 		cmd.Flags().BoolVar(&c.enable, "enabled", false, "let the server be started")
 		cmd.Flags().BoolVar(&c.disable, "disabled", false, "leave the server out of runs")
@@ -119,6 +121,13 @@ func (c *change) complete(ctx context.Context, name, suffix string) (words []str
 // fileOf returns the config file with the entry of a server or, if only rules about its tools are changed, with
 // the rules: those of a nearer file would take the place of all others.
 func (c *change) fileOf(ctx context.Context, name string) (string, error) {
+	if c.user {
+		path, err := conf.Choice{Config: c.from.Config, User: true}.File()
+		if err != nil {
+			return "", err
+		}
+		c.from.Config = path
+	}
 	cfg, err := c.from.Load(ctx)
 	if err != nil {
 		return "", err

@@ -4,7 +4,10 @@ package importing
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -58,7 +61,7 @@ only if -c names it.`,
 	New: func(cmd *cobra.Command) cli.Run {
 		var m importer
 		f := cmd.Flags()
-		f.StringVarP(&m.config, "config", "c", "", "the config `file` to add to (default: the one in the working directory, or a new mcp.json)")
+		m.choice.Add(cmd, "add to")
 		f.StringVar(&m.from, "from", "", "read this `file` of a host")
 		f.StringArrayVar(&m.servers, "server", nil, "take only the server of this `name`; may be repeated")
 		if m.limits = module.LauncherOf(cmd.Context()); m.limits != nil {
@@ -93,7 +96,7 @@ only if -c names it.`,
 
 // An importer adds servers of hosts to a config.
 type importer struct {
-	config  string
+	choice  conf.Choice
 	from    string
 	servers []string
 	write   bool
@@ -167,7 +170,7 @@ func (m *importer) show(text []byte, imported []hosts.Server) (added []string) {
 }
 
 func (m *importer) open(servers []hosts.Server) error {
-	path, err := m.target()
+	path, err := m.target(servers)
 	if err != nil {
 		return err
 	}
@@ -205,26 +208,38 @@ func (m *importer) replace(ctx context.Context, text []byte) error {
 	return m.file.Write(text)
 }
 
-// target returns the path of the config to add to. A host's own file is used only if the
-// user names it, because teams share such files, and the host would have every server twice.
-func (m *importer) target() (string, error) {
-	if m.config != "" {
-		return m.config, nil
-	}
+// target returns the path of the config to add to: the one of the working directory, else that of the user,
+// which is made if there is none, unless all servers are from files of this directory. A host's own file is
+// used only if the user names it, because teams share such files, and the host would have every server twice.
+func (m *importer) target(servers []hosts.Server) (string, error) {
 	const fresh = "mcp.json"
 	found, err := conf.Find(".")
-	if err != nil {
-		found = fresh
-	}
 	h, owned := hosts.Owner(found)
-	if !owned {
+	switch named, failed := m.choice.File(); {
+	case failed != nil && !errors.Is(failed, fs.ErrNotExist):
+		return "", failed
+	case m.choice.User && conf.FindUser() == "" && conf.NewUser() != "":
+		return conf.NewUser(), nil
+	case m.choice.Project && (err != nil || owned):
+		return fresh, nil
+	case m.choice != (conf.Choice{}):
+		return named, failed
+	case err == nil && !owned:
 		return found, nil
 	}
-	if _, owned := hosts.Owner(fresh); owned {
-		return "", hint.With(fmt.Errorf("%s belongs to %s", found, h.Title), "name the config to add to with -c")
+	to := conf.NewUser()
+	if home, _ := os.UserHomeDir(); to == "" || !hosts.SameFile(home, ".") && !slices.ContainsFunc(servers, func(s hosts.Server) bool { return !filepath.IsLocal(conf.Relative(s.File)) }) {
+		to = fresh
 	}
-	m.errOut.Printf("%s belongs to %s and is left alone: the servers go to %s; -c %s adds them there\n", conf.Relative(found), h.Title, fresh, conf.Relative(found))
-	return fresh, nil
+	switch _, taken := hosts.Owner(to); {
+	case taken && owned:
+		return "", hint.With(fmt.Errorf("%s belongs to %s", found, h.Title), "name the config to add to with -c")
+	case owned:
+		m.errOut.Printf("%s belongs to %s and is left alone: the servers go to %s; -c %s adds them there\n", conf.Relative(found), h.Title, to, conf.Relative(found))
+	case to != fresh:
+		m.errOut.Printf("The servers go to %s, your own config; --project writes %s here\n", to, fresh)
+	}
+	return to, nil
 }
 
 // addServers returns the text of the config with the servers, and the servers that were
