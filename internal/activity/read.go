@@ -36,7 +36,7 @@ const (
 
 // A Filter selects lines. An empty field matches any line.
 type Filter struct {
-	Since                         time.Time
+	Since, Until                  time.Time
 	Server, Tool, Principal, Host string
 	Session, Run, Outcome         string
 	Failed                        bool
@@ -53,7 +53,7 @@ func (f *Filter) Passes(l *Line) bool {
 			return false
 		}
 	}
-	return (f.Tool == "" || f.Tool == l.Tool || f.Tool == l.Name()) && !l.Time.Before(f.Since) && (!f.Failed || l.Failed())
+	return (f.Tool == "" || f.Tool == l.Tool || f.Tool == l.Name()) && !l.Time.Before(f.Since) && (f.Until.IsZero() || l.Time.Before(f.Until)) && (!f.Failed || l.Failed())
 }
 
 // Next returns the lines written since its last call, in the order in which the calls

@@ -22,26 +22,50 @@ import (
 	"github.com/dynmcp/dynmcp/internal/display"
 )
 
-// period parses the value of --since: a duration, or a number of days such as 7d.
-func period(text string) (time.Duration, error) {
+// instant parses the value of --since or, with end set, of --until: how long ago, such as 2h or 7d; today,
+// yesterday or a date, of which --until takes the whole day; a date with a time.
+func instant(text string, now time.Time, end bool) (time.Time, error) {
 	d, err := time.ParseDuration(text)
 	if days, isDays := strings.CutSuffix(text, "d"); isDays {
 		var n float64
 		n, err = strconv.ParseFloat(days, 64)
 		d = time.Duration(n * float64(24*time.Hour))
 	}
-	if err != nil || d < 0 {
-		return 0, errors.New(`want a time like "2h" or "7d"`)
+	if err == nil && d >= 0 {
+		return now.Add(-d), nil
 	}
-	return d, nil
+	year, month, day := now.Date()
+	after := 0
+	if end {
+		after = 1
+	}
+	switch text {
+	case "today":
+		return time.Date(year, month, day+after, 0, 0, 0, 0, now.Location()), nil
+	case "yesterday":
+		return time.Date(year, month, day-1+after, 0, 0, 0, 0, now.Location()), nil
+	}
+	if t, err := time.ParseInLocation(time.DateOnly, text, now.Location()); err == nil {
+		return t.AddDate(0, 0, after), nil
+	}
+	for _, layout := range []string{"2006-01-02 15:04", "2006-01-02T15:04", time.DateTime, time.RFC3339} {
+		if t, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, errors.New(`want a time like "2h", "7d", "yesterday", "2026-11-28" or "2026-11-28 15:04"`)
 }
 
 func addFilter(cmd *cobra.Command, f *activity.Filter) {
-	cmd.Flags().Func("since", "only calls of the last `time`, such as 2h or 7d", func(text string) error {
-		d, err := period(text)
-		f.Since = time.Now().Add(-d)
+	cmd.Flags().Func("since", "only calls from this `time` on: 2h or 7d ago, today, yesterday, a date, a date and time", func(text string) (err error) {
+		f.Since, err = instant(text, time.Now(), false)
 		return err
 	})
+	cmd.Flags().Func("until", "only calls before the end of this `time`, in the same forms", func(text string) (err error) {
+		f.Until, err = instant(text, time.Now(), true)
+		return err
+	})
+	cli.CompleteValues(cmd, map[string][]string{"since": {"today", "yesterday", "7d"}, "until": {"today", "yesterday"}})
 	cmd.Flags().StringVar(&f.Server, "server", "", "only calls of this `server`")
 	cmd.Flags().StringVar(&f.Tool, "tool", "", "only calls of this `tool`, with or without its server")
 	cmd.Flags().StringVar(&f.Principal, "principal", "", "only calls of this `user`")
@@ -65,6 +89,7 @@ var logVerb = cli.Verb{
 	Long: `Show recorded calls, with "activity" in the config: when, what, how it
 ended, how long it took, and for whom. The last ones are at the end.`,
 	Example: `  dynmcp log --since 2h --failed
+  dynmcp log --since yesterday --until yesterday
   dynmcp log -f --server github
   dynmcp log -n 0 --json`,
 	New: func(cmd *cobra.Command) cli.Run {
