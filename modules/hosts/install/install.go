@@ -27,11 +27,12 @@ import (
 
 // Verb adds dynmcp to a host.
 var Verb = cli.Verb{
-	Use:   "install HOST",
+	Use:   "install HOST…",
 	Group: cli.SetUp,
 	Short: "Add dynmcp to a host's config",
 	Long: `Add dynmcp to a host's config:
 ` + hosts.TwoLines(hosts.Installable()) + `.
+--all is every host that has a config here.
 
 It shows what it would change and asks. --yes writes without asking; without a
 terminal to ask on, nothing is written unless --yes is given. Everything else in
@@ -50,16 +51,12 @@ there: otherwise the model has every tool twice. --uninstall gives the old file
 back, to the byte if nothing else has changed it since.`,
 	Example: `  dynmcp install claude-code -c mcp.json
   dynmcp install cursor -c mcp.json --take-over
+  dynmcp install --all --take-over
   dynmcp install cursor --project --yes
   dynmcp install cursor --share -c mcp.json
   dynmcp install claude-code --direct -c mcp.json
   dynmcp install codex --uninstall`,
-	Args: func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return hint.With(errors.New("name one host"), "use %s", strings.Join(hosts.Installable(), ", "))
-		}
-		return nil
-	},
+	Args:  cobra.ArbitraryArgs,
 	Words: hosts.Installable(),
 	New: func(cmd *cobra.Command) cli.Run {
 		var i installer
@@ -67,6 +64,7 @@ back, to the byte if nothing else has changed it since.`,
 		f.StringVarP(&i.config, "config", "c", "", "the config `file` that the host's dynmcp reads (default: the one in the working directory, or the user's)")
 		f.StringVarP(&i.envFile, "env", "e", "", "the `file` that it reads variables from instead of the .env beside the config")
 		f.StringVar(&i.name, "name", "dynmcp", "the `name` that dynmcp has in the host")
+		f.BoolVar(&i.all, "all", false, "all hosts that have a config here")
 		f.StringVar(&i.path, "file", "", "the host's `file`, if it is not where it usually is")
 		f.BoolVar(&i.project, "project", false, "write the host's file of this project, not the user's")
 		f.BoolVar(&i.takeOver, "take-over", false, "take the servers out of the host that dynmcp's config has")
@@ -86,6 +84,7 @@ type installer struct {
 	name      string
 	path      string // of the host's file, "" for its usual location
 	project   bool
+	all       bool
 	takeOver  bool
 	share     bool
 	direct    bool
@@ -100,20 +99,77 @@ type installer struct {
 	file        *editfile.File // of the host
 }
 
-func (i *installer) run(cmd *cobra.Command, args []string) (err error) {
+func (i *installer) run(cmd *cobra.Command, args []string) error {
 	i.cmd, i.out, i.errOut = cmd, cli.Stdout(cmd), cli.Stderr(cmd)
-	if i.host, err = hosts.Among(args[0], hosts.Installable()); err != nil {
+	chosen, err := i.choose(args)
+	if err != nil {
 		return err
 	}
 	if i.uninstall && (i.share || i.direct || i.takeOver) {
 		return hint.With(errors.New("--share, --direct and --take-over do not go with --uninstall"), "--uninstall alone removes dynmcp, however it was installed")
 	}
-	path, err := i.hostFile()
-	if err != nil {
+	wrote := false
+	var failed []error
+	for _, h := range chosen {
+		one := *i
+		one.host = h
+		done, err := one.edit()
+		if wrote = wrote || done; err != nil && len(chosen) > 1 {
+			err = fmt.Errorf("%s: %w", h.Name, err)
+		}
+		failed = append(failed, err)
+	}
+	if err := errors.Join(append(failed, i.out.Err)...); err != nil || i.uninstall || !wrote {
 		return err
 	}
+	return warm.OfferWarm(i.cmd, conf.Flags{Config: i.config, EnvFile: i.envFile}, i.warm)
+}
+
+// choose returns the hosts that are meant.
+func (i *installer) choose(names []string) (chosen []hosts.Host, err error) {
+	switch {
+	case i.all && len(names) > 0:
+		return nil, hint.With(errors.New("--all and the name of a host exclude each other"), "leave out one of them")
+	case !i.all && len(names) == 0:
+		return nil, hint.With(errors.New("name one host"), "use %s", strings.Join(hosts.Installable(), ", "))
+	case i.path != "" && (i.all || len(names) > 1):
+		return nil, hint.With(errors.New("--file goes with one host"), "leave it out, or name one host")
+	case i.all:
+		names = hosts.Installable()
+	}
+	for _, name := range names {
+		h, err := hosts.Among(name, hosts.Installable())
+		if err != nil {
+			return nil, err
+		}
+		if i.all && !i.isHere(h) || slices.ContainsFunc(chosen, func(other hosts.Host) bool { return other.Name == h.Name }) {
+			continue
+		}
+		chosen = append(chosen, h)
+	}
+	if len(chosen) == 0 {
+		return nil, hint.With(errors.New("no host has a config here"), "name those that will: %s", strings.Join(hosts.Installable(), ", "))
+	}
+	return chosen, nil
+}
+
+// isHere reports whether a host has a file to edit.
+func (i *installer) isHere(h hosts.Host) bool {
+	path, err := (&installer{host: h, project: i.project}).hostFile()
+	if err == nil {
+		_, err = os.Stat(path)
+	}
+	return err == nil
+}
+
+// edit edits the file of the host, and reports whether it was written.
+func (i *installer) edit() (wrote bool, err error) {
+	path, err := i.hostFile()
+	if err != nil {
+		return false, err
+	}
 	if i.file, err = editfile.Open(path); err != nil {
-		return err
+		return false, err
 	}
 	i.file.NewMode, i.file.KeepAll = 0o600, true // hosts keep secrets in these files
 	edit := i.install
@@ -122,25 +178,22 @@ func (i *installer) run(cmd *cobra.Command, args []string) (err error) {
 	}
 	text, err := edit()
 	if err != nil {
-		return err
+		return false, err
 	}
 	if bytes.Equal(text, i.file.Old) || !i.file.Exists() && i.uninstall {
 		i.out.Printf("Nothing to change in %s\n", i.file.Name())
-		return nil
+		return false, nil
 	}
 	editfile.ShowDiff(i.out, i.file.Path, i.file.Old, text, i.host.Mask)
 	if !i.yes && !cli.Confirmed(i.cmd, "Write this to "+i.file.Name()+"?") {
 		i.errOut.Printf("Nothing was written; --yes writes it\n")
-		return nil
+		return false, nil
 	}
 	if err := i.file.Write(text); err != nil {
-		return err
+		return false, err
 	}
 	i.report()
-	if i.uninstall || i.out.Err != nil {
-		return i.out.Err
-	}
-	return warm.OfferWarm(i.cmd, conf.Flags{Config: i.config, EnvFile: i.envFile}, i.warm)
+	return true, nil
 }
 
 // hostFile returns the file of the host that is edited.
@@ -154,6 +207,9 @@ func (i *installer) hostFile() (string, error) {
 		return "", hint.With(fmt.Errorf("%s has no config in projects", i.host.Title), "leave out --project")
 	case i.project:
 		return filepath.FromSlash(i.host.Project), nil
+	}
+	if files, err := i.host.UserFiles(); err != nil || len(files) == 0 {
+		return "", cmp.Or(err, hint.With(fmt.Errorf("%s has no config that is known on this system", i.host.Title), "name its file with --file"))
 	}
 	return i.host.UserFile()
 }
