@@ -42,6 +42,9 @@ type Module struct {
 	Adder func() Adder
 	// Cluster returns what joins the runs of serve together; nil for nothing.
 	Cluster func() Cluster
+	// Page returns the page of a run of serve at /debug, whose requests are authorized; nil for none.
+	// mode is the key ui of the gateway, live whether /debug/state and /debug/stream are served.
+	Page func(mode string, live bool) http.Handler
 	// Start begins what it does in a run.
 	Start func(Run) (Part, error)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/login"
 	"github.com/dynmcp/dynmcp/internal/cli/runs"
 	"github.com/dynmcp/dynmcp/internal/cli/serve"
-	"github.com/dynmcp/dynmcp/internal/cli/ui"
 	"github.com/dynmcp/dynmcp/internal/cli/warm"
 )
 
@@ -41,7 +40,6 @@ var verbs = []cli.Verb{
 	login.Logout,
 	serve.Verb,
 	connectVerb,
-	ui.Verb,
 	runs.List,
 	runs.Answer,
 	runs.Start,

@@ -10,7 +10,6 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
-	"github.com/dynmcp/dynmcp/internal/cli/ui"
 	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
@@ -25,14 +24,16 @@ type pageListener struct {
 	web     module.WebPart // set before serve; nil without a module that has one
 	log     *slog.Logger
 
-	tap *event.Tap
-	ln  net.Listener // nil before open and without an address
+	modules []module.Module
+	tap     *event.Tap
+	ln      net.Listener // nil before open and without an address
 }
 
-func (p *pageListener) open(_ context.Context, options *aggregator.Options) (err error) {
+func (p *pageListener) open(ctx context.Context, options *aggregator.Options) (err error) {
 	if p.address == "" {
 		return nil
 	}
+	p.modules = module.Of(ctx)
 	p.tap = &event.Tap{}
 	options.Tap = p.tap
 	p.ln, err = gateway.Listen(p.address, false, false, gateway.Connections(0))
@@ -65,15 +66,19 @@ func (p *pageListener) serve(ctx context.Context, _ *aggregator.Aggregator) erro
 	return nil
 }
 
-// handler returns the handler of the page and of what it reads. Without a token it has only the view
-// of what happens now.
+// handler returns the handler of the page, if a module has one, and of what it reads. Without a
+// token it has only the view of what happens now.
 func (p *pageListener) handler() http.Handler {
 	mode := p.ui
 	if p.token == "" {
 		mode = schema.UIOff
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/", ui.Gateway(mode, p.web != nil))
+	for _, m := range p.modules {
+		if m.Page != nil {
+			mux.Handle("/", m.Page(mode, p.web != nil))
+		}
+	}
 	if p.web != nil {
 		for path, handler := range p.web.Page() {
 			mux.Handle(path, handler)

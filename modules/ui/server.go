@@ -42,11 +42,11 @@ func (s *server) handler() http.Handler {
 	return s.guard(mux)
 }
 
-// Gateway returns the page of this process alone at /debug, for the verb serve, which authenticates
+// gatewayPage returns the page of this process alone at /debug, for the verb serve, which authenticates
 // requests and serves the state and the messages that the page shows. With mode off there is
 // nothing else; otherwise the page has the views of dynmcp ui, which change nothing unless mode
 // is change. The view of what happens now is there if live is set.
-func Gateway(mode string, live bool) http.Handler {
+func gatewayPage(mode string, live bool) http.Handler {
 	s, mux, views := newServer(), http.NewServeMux(), ""
 	if live {
 		views = liveView

@@ -24,7 +24,7 @@ func TestPageOfAGateway(t *testing.T) {
 		ask := func(method, path string) *httptest.ResponseRecorder {
 			w, r := httptest.NewRecorder(), httptest.NewRequest(method, "http://127.0.0.1"+path, strings.NewReader("{}"))
 			r.Header.Set("Content-Type", "application/json")
-			Gateway(mode, true).ServeHTTP(w, r)
+			gatewayPage(mode, true).ServeHTTP(w, r)
 			return w
 		}
 		w := ask(http.MethodGet, "/debug")

@@ -25,11 +25,15 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/localhttp"
+	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/transports/gateway"
 )
 
-// Verb serves the page.
-var Verb = cli.Verb{
+// Module has the verb ui, and the page of a gateway.
+var Module = module.Module{Name: "ui", Verbs: []cli.Verb{verb}, Page: gatewayPage}
+
+// verb serves the page.
+var verb = cli.Verb{
 	Use:   "ui [flags]",
 	Group: cli.Watch,
 	Short: "Open a page that shows and controls all runs",
