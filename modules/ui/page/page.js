@@ -114,10 +114,13 @@ async function act(place, order, changesConfig, then) {
 
 function chrome() {
   const {view, query} = where();
-  $("views").replaceChildren(...offered.map(name => {
-    const keep = query.get("place") ? "?place=" + encodeURIComponent(query.get("place")) : "";
-    return el("a", {href: "#" + name + keep, "aria-current": name === view ? "page" : undefined}, views[name].title);
-  }));
+  // The links are made once: a link that is replaced loses the focus.
+  if (!$("views").children.length) $("views").append(...offered.map(name => el("a", {"data-focus": "view-" + name}, views[name].title)));
+  offered.forEach((name, i) => {
+    const link = $("views").children[i];
+    link.href = "#" + name + (query.get("place") ? "?place=" + encodeURIComponent(query.get("place")) : "");
+    name === view ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current");
+  });
   $("place-label").hidden = view === "servers" || views[view].own;
   const ids = places.map(p => p.id + titleOf(p)).join();
   if ($("place").dataset.ids !== ids) {
@@ -127,11 +130,24 @@ function chrome() {
   if (placeNow()) $("place").value = placeNow().id;
 }
 
-// draw replaces the content of an element and restores the focus.
+// keyed finds the same element after a view is drawn again: by its data-focus, else by its row, tag and number there.
+function keyed(root, e) {
+  if (e.dataset.focus) return () => root.querySelector(`[data-focus="${CSS.escape(e.dataset.focus)}"]`);
+  const row = e.closest("[data-key]"), at = [...(row || root).querySelectorAll(e.tagName)].indexOf(e);
+  return () => (row ? root.querySelector(`[data-key="${CSS.escape(row.dataset.key)}"]`) : root)?.querySelectorAll(e.tagName)[at];
+}
+
+// drawIn replaces the content of an element. Focus, selection, and scroll positions stay.
 function drawIn(id, ...content) {
-  const focus = document.activeElement?.dataset?.focus;
-  $(id).replaceChildren(...content.flat(Infinity).filter(Boolean));
-  if (focus) document.querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus();
+  const root = $(id), had = document.activeElement, find = root.contains(had) && had !== root && keyed(root, had);
+  const typed = find && "selectionStart" in had && [had.selectionStart, had.selectionEnd];
+  const scrolled = [...root.querySelectorAll("*")].filter(e => e.scrollTop || e.scrollLeft).map(e => [keyed(root, e), e.scrollTop, e.scrollLeft]);
+  root.replaceChildren(...content.flat(Infinity).filter(Boolean));
+  for (const [find, top, left] of scrolled) Object.assign(find() || {}, {scrollTop: top, scrollLeft: left});
+  const now = find && find();
+  if (!now) return;
+  now.focus({preventScroll: true});
+  if (typed && typed[0] !== null) now.setSelectionRange(...typed);
 }
 const draw = (...content) => drawIn("main", ...content);
 

@@ -91,11 +91,14 @@ const nameOf = l => l.tool ? (l.server ? l.server + "/" : "") + l.tool : ((l.ser
 
 async function followCalls(place) {
   if (calls.place !== place.id) Object.assign(calls, {place: place.id, last: 0, lines: []});
-  const got = await api("calls", {place: place.id, after: calls.last});
-  calls.last = got.last;
-  calls.lines.push(...got.lines);
+  const after = calls.last, got = await api("calls", {place: place.id, after});
+  if (calls.place !== place.id) return 0;
+  // Requests overlap when the view changes during a poll: another answer may have brought some of these lines.
+  const fresh = got.lines.slice(Math.max(0, got.lines.length - Math.max(0, got.last - calls.last)));
+  calls.last = Math.max(calls.last, got.last);
+  calls.lines.push(...fresh);
   if (calls.lines.length > 10000) calls.lines.splice(0, calls.lines.length - 10000);
-  return got.lines.length;
+  return fresh.length;
 }
 
 function picked(query) {
@@ -252,7 +255,7 @@ const views = {
   calls: {title: "Calls", poll: true, show: async (query, fresh) => {
     const place = placeNow();
     if (!await followCalls(place) && !fresh) return;
-    const box = searchBox("filter", "Search in names, hosts and outcomes", query), servers = [...new Set(calls.lines.map(l => l.server).filter(Boolean))].sort();
+    const box = searchBox("filter", "Search in names, hosts and outcomes", where().query), servers = [...new Set(calls.lines.map(l => l.server).filter(Boolean))].sort();
     box.addEventListener("input", () => { go({q: box.value}, true); list(); });
     const server = el("select", {"aria-label": "Server", "data-focus": "server", onchange: e => go({server: e.target.value})}, el("option", {value: ""}, "all servers"), servers.map(s => el("option", {value: s, selected: s === query.get("server")}, s)));
     const toggle = (key, value, text) => button(text, () => go({[key]: query.get(key) ? "" : value}), {"aria-pressed": String(!!query.get(key)), className: query.get(key) ? "main" : "", "data-focus": key});
