@@ -44,7 +44,11 @@ function go(changes, replace) {
   replace ? history.replaceState(null, "", address) : location.hash = address;
 }
 const placeNow = () => places.find(p => p.id === where().query.get("place")) || places[0];
-const titleOf = p => (p.run ? p.run.kind + " " + p.run.pid + (p.run.hosts.length ? ", " + p.run.hosts.join(", ") + (p.run.more_hosts ? " and " + p.run.more_hosts + " more" : "") : "") : "no run") + (p.config ? " · " + p.config : "");
+
+// titleOf calls a run by its hosts and its project, the folder of its config; aboutOf has the rest.
+const projectOf = p => (p.config || "").split(/[\\/]/).at(-2) || "";
+const titleOf = p => [p.run ? p.run.hosts.join(", ") + (p.run.more_hosts ? " and " + p.run.more_hosts + " more" : "") || p.run.kind : "no run", projectOf(p)].filter(Boolean).join(", ");
+const aboutOf = p => [p.run && p.run.kind + " " + p.run.pid, p.config].filter(Boolean).join(" · ");
 
 function duration(at) {
   const s = Math.max(0, (Date.now() - new Date(at)) / 1000);
@@ -124,7 +128,7 @@ function chrome() {
   $("place-label").hidden = view === "servers" || views[view].own;
   const ids = places.map(p => p.id + titleOf(p)).join();
   if ($("place").dataset.ids !== ids) {
-    $("place").replaceChildren(...places.map(p => el("option", {value: p.id}, titleOf(p))));
+    $("place").replaceChildren(...places.map(p => el("option", {value: p.id}, titleOf(p) + " · " + aboutOf(p))));
     $("place").dataset.ids = ids;
   }
   if (placeNow()) $("place").value = placeNow().id;

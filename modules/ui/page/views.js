@@ -13,7 +13,18 @@ function serversOf(place) {
   const running = new Map((place.run?.servers || []).map(s => [s.name, s]));
   const all = place.servers.map(e => ({...e, now: running.get(e.name)}));
   for (const s of running.values()) if (!place.servers.some(e => e.name === s.name)) all.push({name: s.name, transport: s.transport, lazy: s.lazy, now: s});
-  return all.map(s => ({...s, state: s.off ? "off" : s.disabled ? "disabled" : s.now ? s.now.state : "not running"}));
+  return all.map(s => ({...s, state: s.off ? "off" : s.disabled ? "disabled" : s.now ? s.now.state : "not running"}))
+    .sort((a, b) => failed(b) - failed(a));
+}
+const failed = s => !!(s.off || s.now?.error);
+
+// totalsOf is the head line of a place.
+function totalsOf(place) {
+  const all = serversOf(place), n = (count, text) => count && count.toLocaleString("en") + " " + text, sum = of => all.reduce((total, s) => total + (of(s) || 0), 0);
+  const states = [n(all.filter(s => s.state === "ready").length, "ready"), n(all.filter(failed).length, "failed"), n(all.filter(s => s.disabled).length, "disabled")].filter(Boolean);
+  const asked = sum(s => s.calls?.calls), errors = sum(s => s.calls?.errors), cost = costs.get(place.id)?.reading?.tokens;
+  return el("p", {className: "totals"}, [all.length + (all.length === 1 ? " server" : " servers") + (states.length ? ": " + states.join(", ") : ""),
+    asked && n(asked, asked === 1 ? "call" : "calls") + (errors ? ", " + n(errors, "failed") : ""), cost && cost.direct.toLocaleString("en") + " → " + n(cost.dynmcp, "tokens")].filter(Boolean).join(" · "));
 }
 
 // sandboxOf says what a sandbox let pass and what not.
@@ -233,7 +244,7 @@ const searchBox = (id, label, query) => el("input", {id, type: "search", placeho
 
 const views = {
   servers: {title: "Servers", live: true, show: async () => {
-    const sections = () => places.map(p => el("section", {}, el("h2", {}, titleOf(p)), p.error && el("p", {className: "fault"}, p.error), questionsOf(p),
+    const sections = () => places.map(p => el("section", {}, el("h2", {}, titleOf(p), " ", el("small", {className: "soft"}, aboutOf(p))), totalsOf(p), p.error && el("p", {className: "fault"}, p.error), questionsOf(p),
       el("div", {className: "list"}, serversOf(p).map(s => serverRow(p, s))), !p.calls && p.config && el("p", {className: "soft"}, "Calls are not recorded: \"activity\": {} in the config does that.")));
     draw(places.length ? sections() : [el("h2", {}, "No run and no config was found"), el("p", {}, "dynmcp init writes a config.")]);
     for (const p of places) if (p.config && !costs.has(p.id)) costOf(p).then(() => { shown = ""; });
