@@ -48,7 +48,7 @@ func TestUIShowsCallsOnce(t *testing.T) {
 	p.has("[role=status]", " calls")
 	for range 3 {
 		d.use("files/echo", "more")
-		time.Sleep(400 * time.Millisecond) // until it is in the record
+		time.Sleep(400 * time.Millisecond)                                         // until it is in the record
 		value[bool](p, "(followCalls(placeNow()), followCalls(placeNow()), true)") // as a poll and a change of the view
 	}
 	p.wait("calls.lines.filter(l => l.tool === 'echo').length >= 5")
