@@ -81,7 +81,7 @@ func openChild(c *Conn) error {
 	if err := l.start(at.Command, at.Args, at.Cwd, env, c.opts.Fence); err != nil {
 		l.endLaunch(c)
 		if missing := command.Check(c.server); missing != nil {
-			return missing // says what to install, or what to correct
+			err = missing // says what to install, or what to correct
 		}
 		return c.StartFailure(fmt.Sprintf("start %q", c.server.Command), err)
 	}

@@ -242,7 +242,7 @@ func (c *Conn) StartFailure(step string, err error) error {
 	f, ok := errors.AsType[*transports.Failure](err)
 	switch {
 	case ok:
-		f.Outcome = transports.NotSent
+		f.Outcome, f.Cause, f.Hint = transports.NotSent, c.redacted(f.Cause), c.redact.String(f.Hint)
 		if f.Code == transports.CodeExited {
 			f.Code = transports.CodeStartFailed
 		}
