@@ -198,7 +198,7 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 		return nil, err
 	}
 	a.swap(st)
-	a.remember(st)
+	a.doubts.remember(st, a.catalog)
 	a.work.Go(a.announce)
 	a.work.Go(func() { a.pinning.Follow(a.ctx, opts.LockChanged) })
 	return a, nil

@@ -8,7 +8,9 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
 	"github.com/dynmcp/dynmcp/aggregator/surface"
+	"github.com/dynmcp/dynmcp/catalog/store"
 	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
@@ -47,7 +49,7 @@ func (w wait) until(ctx context.Context) {
 		changed, left := w.pending(began) // before known is called, so that no change is missed
 		if changed == nil || w.known != nil && w.known() {
 			if waited && changed == nil {
-				w.session.agg.doubts.note(w)
+				w.noteSlow()
 			}
 			return
 		}
@@ -87,6 +89,33 @@ func (w wait) pending(began time.Time) (changed <-chan struct{}, left time.Durat
 		return w.starting(w.isDoubted), left
 	}
 	return nil, 0
+}
+
+// isDoubted reports whether a host as patient as that of w waited for u in vain. What is about one server
+// waits for it all the same.
+func (w wait) isDoubted(u *lazy.Upstream) bool {
+	return w.server == "" && w.session.Single() == nil && w.session.agg.doubts.has(u, w.session.StartupWait(w.least))
+}
+
+// noteSlow stores that w waited in vain for the servers that are still starting.
+func (w wait) noteSlow() {
+	agg, waited := w.session.agg, w.session.StartupWait(w.least)
+	var slow []schema.Server
+	w.starting(func(u *lazy.Upstream) bool {
+		if agg.doubts.add(u, waited) {
+			slow = append(slow, u.Server)
+		}
+		return true // none ends the iteration
+	})
+	if len(slow) == 0 {
+		return
+	}
+	st := agg.state.Load()
+	agg.work.Go(func() {
+		for _, server := range slow {
+			st.store.NoteFailure(server, store.Failure{Why: "it had not listed its tools " + waited.String() + " after its start", Waited: waited})
+		}
+	})
 }
 
 func isClosed(ch <-chan struct{}) bool {
