@@ -45,21 +45,23 @@ var outgrown = map[string]struct {
 	limit int
 	why   string
 }{
-	"lines of the core": {85_550, "scripts, the page, policy and pins are wired by hand still"},
+	"lines of the core": {81_900, "policy, pins, profiles and the tree are wired by hand still"},
 
-	"lines": {105_150, "what the seeds ask for stays, and scripts, registries, the page, verify, recordings, OpenAPI, Apps and credentials came"},
+	"lines": {107_000, "what the seeds ask for stays, and scripts, registries, the page, verify, recordings, OpenAPI, Apps and credentials came"},
 
 	"references up in schema/hostfile": {25, "an entry may name a file that has entries, and the table of keys refers to the conversions"},
 
-	"package schema": {4_750, "the keys of entries in modules, of each user's credentials, and edits of any key came"},
+	"package schema": {4_800, "the keys of entries in modules, of each user's credentials, and edits of any key came"},
 
-	"package aggregator": {4_200, "modules that serve extensions came"},
+	"package aggregator": {4_250, "modules that serve extensions came"},
 
 	"package catalog": {4_200, "what extensions need of lists, and shorter lines of many servers came"},
 
 	"package transports/oauth": {4_350, "logins of each user, and the exchange of tokens came"},
 
 	"package transports/upstream": {4_300, "an adapter of a module answers in place of a server"},
+
+	"references up in aggregator": {21, "a wait belongs to a session, which refers to the aggregator that it is served by"},
 
 	"references up in transports/gateway": {21, "the routes of a login refer to the gateway that serves them"},
 
@@ -166,6 +168,7 @@ func TestHouse(t *testing.T) {
 	}
 	note("function fields in aggregator", callbacks, maxCallbacks)
 	note("95th percentile of functions", lengths[len(lengths)*95/100], maxFuncP95)
+	t.Logf("%d lines of the core", core)
 	t.Logf("%d lines in %d files, %d functions: median %d, 95th percentile %d, longest %d",
 		total, len(files), len(lengths), lengths[len(lengths)/2], lengths[len(lengths)*95/100], lengths[len(lengths)-1])
 
