@@ -45,7 +45,7 @@ paths:
 			screen.types(answer + "\n")
 		}
 		screen.waitFor(`Added "pets"`)
-		screen.waitFor("Start and list them now?")
+		screen.waitFor("Start it now to list them?")
 		screen.types("n\n")
 		if err := screen.wait(); err != nil {
 			t.Fatalf("%v\n%s", err, screen.text())

@@ -29,7 +29,7 @@ const missing = "nodir/none.x"
 
 // placeholders are the arguments of verbs in their lines of usage, with values for the test.
 var placeholders = map[string]string{
-	"FILE": missing, "FILE.js|-": missing, "NAME": "a", "NAME…": "a", "SERVER": "a", "SERVER/TOOL": "a/b", "HOST": "codex", "PROFILE": "p",
+	"FILE": missing, "FILE.js|-": missing, "NAME": "a", "NAME…": "a", "SERVER": "a", "SERVER/TOOL": "a/b", "HOST": "codex", "HOST…": "codex", "PROFILE": "p",
 	"WORDS…": "w", "ID": "1", "once|session|no": "no", "SERVER | SERVER/TOOL": "a", "-o": "-o",
 }
 

@@ -72,17 +72,17 @@ func TestSecretsInTheKeyring(t *testing.T) {
 	if err := os.WriteFile(".cursor/mcp.json", []byte(hosted), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := run("", "import", "cursor", "--secrets", "keyring"); !strings.Contains(got, "1 secret would be put into the keyring: GITHUB_TOKEN") {
+	if got := run("", "import", "cursor", "--project", "--secrets", "keyring"); !strings.Contains(got, "1 secret would be put into the keyring: GITHUB_TOKEN") {
 		t.Errorf("import says: %s", got)
 	}
-	if got := run("", "import", "cursor", "--secrets", "keyring", "--write"); !strings.Contains(got, "Put 1 secret into the keyring: GITHUB_TOKEN") {
+	if got := run("", "import", "cursor", "--project", "--secrets", "keyring", "--write"); !strings.Contains(got, "Put 1 secret into the keyring: GITHUB_TOKEN") {
 		t.Errorf("import says: %s", got)
 	}
 	keeps("GITHUB_TOKEN", "ghp_CANARY123456789012345678901234567890")
 	if text, err := os.ReadFile("mcp.json"); !strings.Contains(string(text), `"GITHUB_TOKEN": "${keyring:GITHUB_TOKEN}"`) {
 		t.Errorf("the config: %s, %v", text, err)
 	}
-	run("", "import", "cursor", "--secrets", "keyring", "--write", "--force")
+	run("", "import", "cursor", "--project", "--secrets", "keyring", "--write", "--force")
 	if got := run("", "secret", "ls"); got != "GITHUB_TOKEN\none\ntwo\n" {
 		t.Errorf("a secret is used again: %q", got)
 	}
