@@ -2,7 +2,9 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -13,23 +15,30 @@ import (
 // helpWidth is the maximum width of help. On a wider terminal the flags are wider.
 const helpWidth = 80
 
+// addHelpFuncs adds functions to the templates of all commands of the process, once: each takes the width.
+var addHelpFuncs = sync.OnceFunc(func() {
+	type flagSet interface{ FlagUsagesWrapped(columns int) string }
+	cobra.AddTemplateFunc("flagUsages", func(width int, flags flagSet) string { return flags.FlagUsagesWrapped(width) })
+	cobra.AddTemplateFunc("reflow", reflow)
+})
+
 // wrapHelp wraps the help of all commands at the width of the terminal, or at helpWidth.
 func wrapHelp(root *cobra.Command) {
+	addHelpFuncs()
 	width := cmp.Or(cli.Stdout(root).Width, helpWidth) // cobra sets another output while it writes the flags
-	type flagSet interface{ FlagUsagesWrapped(columns int) string }
-	cobra.AddTemplateFunc("flagUsages", func(flags flagSet) string { return flags.FlagUsagesWrapped(width) })
-	cobra.AddTemplateFunc("reflow", func(text string) string { return reflow(text, min(width, helpWidth)) })
+	usages := fmt.Sprintf("flagUsages %d ", width)
 	usage := strings.NewReplacer(
-		".LocalFlags.FlagUsages", "flagUsages .LocalFlags",
-		".InheritedFlags.FlagUsages", "flagUsages .InheritedFlags",
+		".LocalFlags.FlagUsages", usages+".LocalFlags",
+		".InheritedFlags.FlagUsages", usages+".InheritedFlags",
 	).Replace(root.UsageTemplate())
 	root.SetUsageTemplate(usage)
-	root.SetHelpTemplate(strings.Replace(root.HelpTemplate(), "(or .Long .Short)", "(or .Long .Short | reflow)", 1))
+	filled := fmt.Sprintf("(or .Long .Short | reflow %d)", min(width, helpWidth))
+	root.SetHelpTemplate(strings.Replace(root.HelpTemplate(), "(or .Long .Short)", filled, 1))
 }
 
 // reflow fills the paragraphs of a text. Lines that begin with white space, and empty
 // ones, stay as they are.
-func reflow(text string, width int) string {
+func reflow(width int, text string) string {
 	var lines []string
 	joins := false // the last line is one of a paragraph
 	for line := range strings.SplitSeq(text, "\n") {
