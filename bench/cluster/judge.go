@@ -16,7 +16,7 @@ import (
 // noticed late.
 const aftermath = int64(time.Second)
 
-// givenUp is how long after its last data a connection between replicas is closed (transports/internode:
+// givenUp is how long after its last data a connection between replicas is closed (modules/cluster/internode:
 // a ping after 2 s, 3 s for its answer).
 const givenUp = 5 * int64(time.Second)
 

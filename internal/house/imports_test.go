@@ -42,7 +42,6 @@ var mayImport = map[string][]string{
 	"internal/records/kvtest":          {"internal/records"},
 	"internal/records/memkv":           {"internal/records"},
 	"internal/records/natskv":          {"internal/records", "internal/regular"},
-	"transports/internode":             {"transports/lines", "transports", "internal/seal", "internal/regular"},
 	"internal/secrets":                 {"internal/lazyregexp"},
 	"internal/activity":                {"internal/event", "internal/regular", "internal/tokens", "internal/wire"},
 	"internal/cli/record":              {"internal/cli/conf", "internal/cli/hint", "internal/activity", "schema"},

@@ -16,7 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
-	"github.com/dynmcp/dynmcp/transports/internode"
+	"github.com/dynmcp/dynmcp/modules/cluster/internode"
 )
 
 // A testReplica is one of several gateways, with the listener for the others.

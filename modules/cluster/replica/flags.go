@@ -17,7 +17,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/redact"
 	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/module"
-	"github.com/dynmcp/dynmcp/transports/internode"
+	"github.com/dynmcp/dynmcp/modules/cluster/internode"
 	"github.com/dynmcp/dynmcp/transports/oauth"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/transports/gateway"
-	"github.com/dynmcp/dynmcp/transports/internode"
+	"github.com/dynmcp/dynmcp/modules/cluster/internode"
 )
 
 // Serve serves the other replicas until stop is called. stop ends their connections.
