@@ -4,18 +4,14 @@
 package page
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
@@ -92,45 +88,15 @@ func (p *tab) focus(selector string) {
 	p.t.Fatalf("Tab does not lead to %s", selector)
 }
 
-// A host is a host of a gateway over HTTP.
-type host struct {
-	t       *testing.T
-	url     string
-	session string
-}
-
-// begin performs the handshake with a name.
-func (h *host) begin(name string) {
-	h.t.Helper()
-	h.call(0, "initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":`+quote(name)+`,"version":"1"}}`)
-	if h.session == "" {
-		h.t.Fatal("no session")
+// begin performs the handshake with a gateway over HTTP, with a name.
+func begin(t *testing.T, url, name string) *mcptest.Client {
+	t.Helper()
+	c := mcptest.NewClient(t, url)
+	r := c.Post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":` + quote(name) + `,"version":"1"}}}`)
+	if c.Session = r.Header.Get("Mcp-Session-Id"); c.Session == "" {
+		t.Fatalf("no session: status %d, %v, body %s", r.Status, r.Err, r.Body)
 	}
-}
-
-// call makes a request and returns the body of the answer, which may be an event stream.
-func (h *host) call(id int, method, params string) string {
-	h.t.Helper()
-	r, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, h.url, strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, params)))
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json, text/event-stream")
-	if h.session != "" {
-		r.Header.Set("Mcp-Session-Id", h.session)
-	}
-	resp, err := (&http.Client{Timeout: 2 * time.Minute}).Do(r)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		h.t.Fatalf("%s: %s %s %v", method, resp.Status, text, err)
-	}
-	h.session = cmp.Or(resp.Header.Get("Mcp-Session-Id"), h.session)
-	return string(text)
+	return c
 }
 
 func quote(text string) string {
@@ -144,28 +110,29 @@ func TestDebugPage(t *testing.T) {
 		"boxed":{"command":%s,"args":["-name","boxed"],"sandbox":{"network":["api.example.com"]}}}}`,
 		quote(mcptest.Fake(t)), quote(tool), quote(markup), quote(mcptest.Fake(t))))
 	dynmcp := mcptest.Run(t, mcptest.HostOptions{Args: []string{mcptest.Dynmcp(t), "serve", "--http", "127.0.0.1:0", "-c", config, "--debug-http", "127.0.0.1:0"}, Lingers: true})
-	web := &host{t: t, url: regexp.MustCompile(`(https?://[0-9.:]+)/mcp\n`).FindStringSubmatch(dynmcp.WaitStderr("/mcp\n"))[1] + "/mcp/files"}
+	url := regexp.MustCompile(`(https?://[0-9.:]+)/mcp\n`).FindStringSubmatch(dynmcp.WaitStderr("/mcp\n"))[1] + "/mcp/files"
 	at := regexp.MustCompile(`http://[0-9.:]+/debug`).FindString(dynmcp.WaitStderr("/debug\n"))
 	p := openTab(t, at)
 	p.has(".server .name", "files")
 
 	// Calls appear with their names as text.
-	web.begin("t")
+	web := begin(t, url, "t")
 	called := func(id int, tool, arguments string) {
 		t.Helper()
-		if text := web.call(id, "tools/call", string(mcptest.ToolParams(tool, arguments))); strings.Contains(text, `"error"`) {
-			t.Fatalf("got %s", text)
+		r := web.Post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":%s}`, id, mcptest.ToolParams(tool, arguments)))
+		if r.Last().Result == nil {
+			t.Fatalf("status %d, %v, got %s", r.Status, r.Err, r.Body)
 		}
 		p.wait(fmt.Sprintf(`Number(document.querySelector("[data-key=\"live/files\"] .number:nth-child(5)").textContent.split(" ")[0]) >= %d`, id))
 	}
-	if text := web.call(0, "tools/list", `{}`); !strings.Contains(text, "onerror") {
-		t.Fatalf("the tool is not listed: %.300s", text)
+	if listed := web.Call("tools/list", struct{}{}); !strings.Contains(string(listed.Result), "onerror") {
+		t.Fatalf("the tool is not listed: %.300s", listed.Result)
 	}
 	called(1, markup, `{"word":"first","n":12345678901234567890.0}`)
 	p.waitLine("tools/call #1 " + markup)
 	p.waitLine("result #1 · " + markup + " · done · ")
 	// The name of a host and an error appear as text too.
-	(&host{t: t, url: web.url}).begin(markup)
+	begin(t, url, markup)
 	p.wait(`[...document.querySelectorAll("#sessions td")].some(e => e.textContent === ` + quote(markup) + `)`)
 	p.has(".server .below", "onerror=")
 	text := func() {
@@ -180,9 +147,7 @@ func TestDebugPage(t *testing.T) {
 	text()
 
 	// Refusals of a sandbox appear below the server.
-	boxed := &host{t: t, url: strings.Replace(web.url, "/mcp/files", "/mcp/boxed", 1)}
-	boxed.begin("t")
-	boxed.call(1, "tools/call", string(mcptest.ToolParams("get", `{"name":"http://evil.example.com/"}`)))
+	begin(t, strings.Replace(url, "/mcp/files", "/mcp/boxed", 1), "t").Call("tools/call", mcptest.ToolParams("get", `{"name":"http://evil.example.com/"}`))
 	p.has(".server .below", "1 connection refused, last: the sandbox does not allow evil.example.com:80")
 
 	// By keyboard: open a message, search, choose a direction, pause.
