@@ -1,105 +1,46 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 
 	"github.com/dynmcp/dynmcp/bench/internal/corpus"
+	"github.com/dynmcp/dynmcp/bench/internal/hosts"
 )
 
 // A host is a running dynmcp and the host's end of its connection.
 type host struct {
-	cmd          *exec.Cmd
-	in           io.WriteCloser
-	out          *bufio.Reader
-	id           int
+	*hosts.Host
 	instructions string
 }
 
 // start starts dynmcp with a config, for a host with the name client.
 func start(program, config, client string) (*host, error) {
-	h := &host{cmd: exec.Command(program, "-c", config, "--log-level", "error")}
-	h.cmd.Stderr = os.Stderr
-	var err error
-	if h.in, err = h.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := h.cmd.StdoutPipe()
+	cmd := exec.Command(program, "-c", config, "--log-level", "error")
+	cmd.Stderr = os.Stderr
+	running, err := hosts.Start(cmd)
 	if err != nil {
 		return nil, err
 	}
-	h.out = bufio.NewReader(out)
-	if err := h.cmd.Start(); err != nil {
+	h := &host{Host: running}
+	if h.instructions, err = h.Greet(client); err != nil {
+		h.End()
 		return nil, err
 	}
-	var result struct{ Instructions string }
-	err = h.ask("initialize", map[string]any{"protocolVersion": "2025-11-25", "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": client, "version": "1"}}, &result)
-	if err == nil {
-		_, err = io.WriteString(h.in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
-	}
-	h.instructions = result.Instructions
-	return h, err
-}
-
-// end ends dynmcp.
-func (h *host) end() error {
-	h.in.Close()
-	return h.cmd.Wait()
-}
-
-// ask sends a request and reads lines until its answer.
-func (h *host) ask(method string, params, result any) error {
-	h.id++
-	line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": h.id, "method": method, "params": params})
-	if err != nil {
-		return err
-	}
-	if _, err := h.in.Write(append(line, '\n')); err != nil {
-		return err
-	}
-	for {
-		line, err := h.out.ReadBytes('\n')
-		if err != nil {
-			return fmt.Errorf("%s: %w", method, err)
-		}
-		var m struct {
-			ID     int
-			Result json.RawMessage
-			Error  json.RawMessage
-		}
-		if err := json.Unmarshal(line, &m); err != nil {
-			return err
-		}
-		switch {
-		case m.ID != h.id:
-		case m.Error != nil:
-			return fmt.Errorf("%s: %s", method, m.Error)
-		default:
-			return json.Unmarshal(m.Result, result)
-		}
-	}
+	return h, nil
 }
 
 // discover calls discover_tool, and returns the text of its answer.
 func (h *host) discover(arguments map[string]any) (string, error) {
-	var result struct {
-		Content []struct{ Text string }
-		IsError bool
+	text, failed, err := h.Tool("discover_tool", arguments)
+	if err == nil && (failed || text == "") {
+		err = fmt.Errorf("discover_tool %v: %s", arguments, text)
 	}
-	err := h.ask("tools/call", map[string]any{"name": "discover_tool", "arguments": arguments}, &result)
-	if err == nil && (result.IsError || len(result.Content) != 1) {
-		err = fmt.Errorf("discover_tool %v: %v", arguments, result)
-	}
-	if err != nil {
-		return "", err
-	}
-	return result.Content[0].Text, nil
+	return text, err
 }
 
 // A definition is the part of a tool that a host passes to a model.
@@ -112,7 +53,7 @@ type definition struct {
 // tools returns the tools that the host is offered.
 func (h *host) tools() (tools []definition, err error) {
 	var result struct{ Tools []definition }
-	err = h.ask("tools/list", map[string]any{}, &result)
+	err = h.Ask("tools/list", map[string]any{}, &result)
 	return result.Tools, err
 }
 

@@ -117,10 +117,11 @@ func (b *bench) talking(config, client string, use func(*host) error) error {
 	if err != nil {
 		return err
 	}
+	defer h.End()
 	if err := use(h); err != nil {
 		return err
 	}
-	return h.end()
+	return h.Stop()
 }
 
 // starts counts the tokens at the start of a session.

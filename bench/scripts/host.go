@@ -1,93 +1,79 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/tiktoken-go/tokenizer"
 	"github.com/tiktoken-go/tokenizer/codec"
 
+	"github.com/dynmcp/dynmcp/bench/internal/hosts"
 	"github.com/dynmcp/dynmcp/bench/internal/verdict"
 )
 
 // A host runs dynmcp, and counts the tokens that its model would write and read.
 type host struct {
-	session *mcp.ClientSession
-	codec   tokenizer.Codec
+	*hosts.Host
+	codec tokenizer.Codec
 	spent
 }
 
 type spent struct{ calls, turns, tokens int }
 
-func start(ctx context.Context, dynmcp, config string) (*host, error) {
+func start(dynmcp, config string) (*host, error) {
 	cmd := exec.Command(dynmcp, "-c", config, "--log-level", "error")
-	// No roots: the SDK fails on a request for them without params.
-	options := &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}}
-	session, err := mcp.NewClient(&mcp.Implementation{Name: "bench", Version: "1"}, options).Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
+	cmd.Stderr = os.Stderr
+	running, err := hosts.Start(cmd)
 	if err != nil {
 		return nil, err
 	}
-	return &host{session: session, codec: codec.NewO200kBase()}, nil
+	if _, err := running.Greet("bench"); err != nil {
+		running.End()
+		return nil, err
+	}
+	return &host{Host: running, codec: codec.NewO200kBase()}, nil
 }
 
-func (h *host) close() { _ = h.session.Close() } // dynmcp ends when its stdin is closed
-
 // call calls a tool of dynmcp and counts the tokens of the call and its result.
-func (h *host) call(ctx context.Context, tool string, args any) (text string, failed bool, err error) {
+func (h *host) call(tool string, args any) (text string, failed bool, err error) {
 	written, err := json.Marshal(map[string]any{"name": tool, "arguments": args})
 	if err != nil {
 		return "", false, err
 	}
-	result, err := h.session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: args})
-	if err != nil {
+	if text, failed, err = h.Tool(tool, args); err != nil {
 		return "", false, err
 	}
-	var texts []string
-	for _, c := range result.Content {
-		if text, ok := c.(*mcp.TextContent); ok {
-			texts = append(texts, text.Text)
-		}
-	}
-	read := strings.Join(texts, "\n")
-	for _, text := range []string{string(written), read} {
-		n, err := h.codec.Count(text)
+	for _, said := range []string{string(written), text} {
+		n, err := h.codec.Count(said)
 		if err != nil {
 			return "", false, err
 		}
 		h.tokens += n
 	}
 	h.calls++
-	return read, result.IsError, nil
+	return text, failed, nil
 }
 
 // script runs a script in one turn.
-func (h *host) script(ctx context.Context, code string, args ...string) (string, error) {
+func (h *host) script(code string, args ...string) (string, error) {
 	h.turns++
-	text, failed, err := h.call(ctx, "run_script", map[string]any{"code": code, "args": args})
+	text, failed, err := h.call("run_script", map[string]any{"code": code, "args": args})
 	if failed {
 		err = errors.New(text)
 	}
 	return text, err
 }
 
-// A caller does a task with single calls.
-type caller struct {
-	ctx context.Context
-	*host
-}
-
 type arguments = map[string]any
 
 // use calls a tool once, in its own turn.
-func (c caller) use(tool string, args arguments) (string, error) {
-	texts, err := c.each(tool, []arguments{args})
+func (h *host) use(tool string, args arguments) (string, error) {
+	texts, err := h.each(tool, []arguments{args})
 	if err != nil {
 		return "", err
 	}
@@ -95,10 +81,10 @@ func (c caller) use(tool string, args arguments) (string, error) {
 }
 
 // each calls a tool several times in one turn. If a call fails, its text says so.
-func (c caller) each(tool string, all []arguments) (texts []string, err error) {
-	c.turns++
+func (h *host) each(tool string, all []arguments) (texts []string, err error) {
+	h.turns++
 	for _, args := range all {
-		text, _, err := c.call(c.ctx, "use_tool", arguments{"tool_name": tool, "tool_input": args})
+		text, _, err := h.call("use_tool", arguments{"tool_name": tool, "tool_input": args})
 		if err != nil {
 			return nil, err
 		}
@@ -115,7 +101,7 @@ const (
 )
 
 // times measures calls inside and outside of scripts in turn.
-func (h *host) times(ctx context.Context, judge bool, v *verdict.Verdict) error {
+func (h *host) times(judge bool, v *verdict.Verdict) error {
 	timed := func(do func() error) (time.Duration, error) {
 		began := time.Now()
 		err := do()
@@ -126,22 +112,22 @@ func (h *host) times(ctx context.Context, judge bool, v *verdict.Verdict) error 
 	}
 	var none, used, inside []time.Duration
 	for range rounds {
-		empty, err := timed(func() error { _, err := h.script(ctx, "return [1, 2, 3].map(n => n * 2)"); return err })
+		empty, err := timed(func() error { _, err := h.script("return [1, 2, 3].map(n => n * 2)"); return err })
 		if err != nil {
 			return err
 		}
-		base, err := timed(func() error { _, err := h.script(ctx, code(0)); return err })
+		base, err := timed(func() error { _, err := h.script(code(0)); return err })
 		if err != nil {
 			return err
 		}
-		all, err := timed(func() error { _, err := h.script(ctx, code(inner)); return err })
+		all, err := timed(func() error { _, err := h.script(code(inner)); return err })
 		if err != nil {
 			return err
 		}
 		none, inside = append(none, empty), append(inside, (all-base)/inner)
 		for range 10 {
 			one, err := timed(func() error {
-				_, err := h.session.CallTool(ctx, &mcp.CallToolParams{Name: "use_tool", Arguments: arguments{"tool_name": "fake/echo", "tool_input": arguments{"word": "w"}}})
+				_, _, err := h.Tool("use_tool", arguments{"tool_name": "fake/echo", "tool_input": arguments{"word": "w"}})
 				return err
 			})
 			if err != nil {

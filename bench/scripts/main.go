@@ -15,7 +15,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -58,12 +57,10 @@ func run(short, selftest bool) error {
 		return err
 	}
 	var v verdict.Verdict
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-	defer cancel()
 	if selftest {
-		err = runFaults(ctx, dir, &v)
+		err = runFaults(dir, &v)
 	} else {
-		err = measure(ctx, filepath.Join(dir, "dynmcp"), dir, short, !short, &v)
+		err = measure(filepath.Join(dir, "dynmcp"), dir, short, !short, &v)
 	}
 	if err != nil {
 		return err
@@ -75,28 +72,31 @@ func run(short, selftest bool) error {
 }
 
 // measure does all tasks with a build of dynmcp, and judges the results.
-func measure(ctx context.Context, dynmcp, dir string, short, judgeTimes bool, v *verdict.Verdict) error {
+func measure(dynmcp, dir string, short, judgeTimes bool, v *verdict.Verdict) error {
 	world, err := prepare(dir, short)
 	if err != nil {
 		return err
 	}
-	h, err := start(ctx, dynmcp, world.config)
+	h, err := start(dynmcp, world.config)
 	if err != nil {
 		return err
 	}
-	defer h.close()
+	defer h.End()
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "task\tcalls\tturns\ttokens\tms\tby script: turns\ttokens\tms\tof the tokens\t")
 	for _, t := range tasks {
 		if short && t.npm {
 			continue
 		}
-		if err := h.compare(ctx, t, world, w, v); err != nil {
+		if err := h.compare(t, world, w, v); err != nil {
 			return fmt.Errorf("%s: %w", t.name, err)
 		}
 	}
 	w.Flush()
-	return h.times(ctx, judgeTimes, v)
+	if err := h.times(judgeTimes, v); err != nil {
+		return err
+	}
+	return h.Stop()
 }
 
 // A script may need at most this part of the tokens, if a task has manyCalls or more.
@@ -106,17 +106,17 @@ const (
 )
 
 // compare does a task in both ways.
-func (h *host) compare(ctx context.Context, t task, world world, w *tabwriter.Writer, v *verdict.Verdict) error {
+func (h *host) compare(t task, world world, w *tabwriter.Writer, v *verdict.Verdict) error {
 	h.spent = spent{}
 	began := time.Now()
-	want, err := t.calls(caller{ctx, h}, world)
+	want, err := t.calls(h, world)
 	if err != nil {
 		return err
 	}
 	byCalls, took := h.spent, time.Since(began)
 	h.spent = spent{}
 	began = time.Now()
-	got, err := h.script(ctx, t.script, world.dir)
+	got, err := h.script(t.script, world.dir)
 	byScript, tookScript := h.spent, time.Since(began)
 	if err != nil {
 		v.Fail("%s: the script fails: %v", t.name, err)
@@ -153,7 +153,7 @@ var faults = []sabotage.Fault{
 	},
 }
 
-func runFaults(ctx context.Context, dir string, v *verdict.Verdict) error {
+func runFaults(dir string, v *verdict.Verdict) error {
 	for i, fault := range faults {
 		at := filepath.Join(dir, fmt.Sprint("fault", i))
 		program, err := fault.Build(at)
@@ -167,7 +167,7 @@ func runFaults(ctx context.Context, dir string, v *verdict.Verdict) error {
 		if err := os.Symlink(filepath.Join(dir, "scripts"), filepath.Join(at, "scripts")); err != nil {
 			return err
 		}
-		if err := measure(ctx, program, at, true, true, &of); err != nil {
+		if err := measure(program, at, true, true, &of); err != nil {
 			return err
 		}
 		fault.Judge(v, &of)

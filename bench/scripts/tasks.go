@@ -15,7 +15,7 @@ import (
 type task struct {
 	name   string
 	npm    bool
-	calls  func(c caller, w world) (string, error)
+	calls  func(h *host, w world) (string, error)
 	script string
 }
 
@@ -92,8 +92,8 @@ func numbers(from, to int) (all []arguments) {
 	return all
 }
 
-func (c caller) issues() ([]issue, error) {
-	text, err := c.use("tracker/list_issues", arguments{})
+func (h *host) issues() ([]issue, error) {
+	text, err := h.use("tracker/list_issues", arguments{})
 	if err != nil {
 		return nil, err
 	}
@@ -101,12 +101,12 @@ func (c caller) issues() ([]issue, error) {
 	return page.Issues, err
 }
 
-func countWords(c caller, _ world) (string, error) {
-	list, err := c.issues()
+func countWords(h *host, _ world) (string, error) {
+	list, err := h.issues()
 	if err != nil {
 		return "", err
 	}
-	texts, err := c.each("tracker/get_issue", numbers(1, len(list)))
+	texts, err := h.each("tracker/get_issue", numbers(1, len(list)))
 	var counts []string
 	for _, word := range []string{"crash", "timeout", "leak"} {
 		n := 0
@@ -124,12 +124,12 @@ func countWords(c caller, _ world) (string, error) {
 	return strings.Join(counts, " "), err
 }
 
-func whoComments(c caller, _ world) (string, error) {
-	list, err := c.issues()
+func whoComments(h *host, _ world) (string, error) {
+	list, err := h.issues()
 	if err != nil {
 		return "", err
 	}
-	texts, err := c.each("tracker/list_comments", numbers(1, len(list)))
+	texts, err := h.each("tracker/list_comments", numbers(1, len(list)))
 	n := map[string]int{}
 	for _, text := range texts {
 		all, err := read[struct{ Comments []comment }](text)
@@ -145,8 +145,8 @@ func whoComments(c caller, _ world) (string, error) {
 	return strings.Join(names[:min(1, len(names))], ""), err
 }
 
-func labelIssues(c caller, _ world) (string, error) {
-	list, err := c.issues()
+func labelIssues(h *host, _ world) (string, error) {
+	list, err := h.issues()
 	if err != nil {
 		return "", err
 	}
@@ -156,12 +156,12 @@ func labelIssues(c caller, _ world) (string, error) {
 			todo = append(todo, arguments{"number": i.Number, "label": "triage"})
 		}
 	}
-	_, err = c.each("tracker/add_label", todo)
+	_, err = h.each("tracker/add_label", todo)
 	return fmt.Sprintf("%d labelled", len(todo)), err
 }
 
-func whichAreThere(c caller, _ world) (string, error) {
-	texts, err := c.each("tracker/get_issue", numbers(25, 36))
+func whichAreThere(h *host, _ world) (string, error) {
+	texts, err := h.each("tracker/get_issue", numbers(25, 36))
 	var found []string
 	for i, text := range texts {
 		if !strings.Contains(text, "there is no issue") {
@@ -174,8 +174,8 @@ func whichAreThere(c caller, _ world) (string, error) {
 var noteName = regexp.MustCompile(`note\d+\.md`)
 
 // ofNotes calls a tool for each note.
-func (c caller) ofNotes(w world, tool string, most int) (names, texts []string, err error) {
-	list, err := c.use("files/list_directory", arguments{"path": w.dir})
+func (h *host) ofNotes(w world, tool string, most int) (names, texts []string, err error) {
+	list, err := h.use("files/list_directory", arguments{"path": w.dir})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -184,12 +184,12 @@ func (c caller) ofNotes(w world, tool string, most int) (names, texts []string, 
 	for _, name := range names {
 		all = append(all, arguments{"path": filepath.Join(w.dir, name)})
 	}
-	texts, err = c.each(tool, all)
+	texts, err = h.each(tool, all)
 	return names, texts, err
 }
 
-func notesWithTodo(c caller, w world) (string, error) {
-	names, texts, err := c.ofNotes(w, "files/read_text_file", -1)
+func notesWithTodo(h *host, w world) (string, error) {
+	names, texts, err := h.ofNotes(w, "files/read_text_file", -1)
 	var with []string
 	for i, text := range texts {
 		if strings.Contains(text, "TODO") {
@@ -199,13 +199,13 @@ func notesWithTodo(c caller, w world) (string, error) {
 	return strings.Join(with, " "), err
 }
 
-func copyNotes(c caller, w world) (string, error) {
+func copyNotes(h *host, w world) (string, error) {
 	for i := range 10 {
-		text, err := c.use("files/read_text_file", arguments{"path": filepath.Join(w.dir, fmt.Sprintf("note%02d.md", i))})
+		text, err := h.use("files/read_text_file", arguments{"path": filepath.Join(w.dir, fmt.Sprintf("note%02d.md", i))})
 		if err != nil {
 			return "", err
 		}
-		if _, err := c.use("files/write_file", arguments{"path": filepath.Join(w.dir, "out", fmt.Sprintf("%d.md", i)), "content": fmt.Sprintf("# Note %d\n%s", i, text)}); err != nil {
+		if _, err := h.use("files/write_file", arguments{"path": filepath.Join(w.dir, "out", fmt.Sprintf("%d.md", i)), "content": fmt.Sprintf("# Note %d\n%s", i, text)}); err != nil {
 			return "", err
 		}
 	}
@@ -214,8 +214,8 @@ func copyNotes(c caller, w world) (string, error) {
 
 var sizeOf = regexp.MustCompile(`size: (\d+)`)
 
-func largestNote(c caller, w world) (string, error) {
-	names, texts, err := c.ofNotes(w, "files/get_file_info", -1)
+func largestNote(h *host, w world) (string, error) {
+	names, texts, err := h.ofNotes(w, "files/get_file_info", -1)
 	largest, most := "", 0
 	for i, text := range texts {
 		var size int
@@ -229,8 +229,8 @@ func largestNote(c caller, w world) (string, error) {
 	return largest, err
 }
 
-func oneNote(c caller, w world) (string, error) {
-	_, texts, err := c.ofNotes(w, "files/read_text_file", 1)
+func oneNote(h *host, w world) (string, error) {
+	_, texts, err := h.ofNotes(w, "files/read_text_file", 1)
 	if err != nil || len(texts) == 0 {
 		return "", err
 	}
@@ -238,9 +238,9 @@ func oneNote(c caller, w world) (string, error) {
 	return first, nil
 }
 
-func rememberIssues(c caller, _ world) (string, error) {
+func rememberIssues(h *host, _ world) (string, error) {
 	for n := 1; n <= 12; n++ {
-		text, err := c.use("tracker/get_issue", arguments{"number": n})
+		text, err := h.use("tracker/get_issue", arguments{"number": n})
 		if err != nil {
 			return "", err
 		}
@@ -249,19 +249,19 @@ func rememberIssues(c caller, _ world) (string, error) {
 			return "", err
 		}
 		entity := arguments{"name": fmt.Sprintf("issue %d", n), "entityType": "issue", "observations": []string{i.Body}}
-		if _, err := c.use("memory/create_entities", arguments{"entities": []arguments{entity}}); err != nil {
+		if _, err := h.use("memory/create_entities", arguments{"entities": []arguments{entity}}); err != nil {
 			return "", err
 		}
 	}
 	return "12 remembered", nil
 }
 
-func searchMemory(c caller, _ world) (string, error) {
+func searchMemory(h *host, _ world) (string, error) {
 	var all []arguments
 	for _, word := range []string{"crash", "timeout", "leak", "deadlock", "config", "merge", "branch", "release", "memory", "slow"} {
 		all = append(all, arguments{"query": word})
 	}
-	texts, err := c.each("memory/search_nodes", all)
+	texts, err := h.each("memory/search_nodes", all)
 	var counts []string
 	for _, text := range texts {
 		found, err := read[struct{ Entities []any }](text)
@@ -275,10 +275,10 @@ func searchMemory(c caller, _ world) (string, error) {
 
 var sumOf = regexp.MustCompile(`is (\d+)`)
 
-func addNumbers(c caller, _ world) (string, error) {
+func addNumbers(h *host, _ world) (string, error) {
 	sum := "0"
 	for i := 1; i <= 40; i++ {
-		text, err := c.use("everything/get-sum", arguments{"a": json.Number(sum), "b": i})
+		text, err := h.use("everything/get-sum", arguments{"a": json.Number(sum), "b": i})
 		if err != nil {
 			return "", err
 		}
@@ -291,8 +291,8 @@ func addNumbers(c caller, _ world) (string, error) {
 	return sum, nil
 }
 
-func commitsWithDeadlock(c caller, w world) (string, error) {
-	text, err := c.use("git/git_log", arguments{"path": w.dir, "maxCount": 15})
+func commitsWithDeadlock(h *host, w world) (string, error) {
+	text, err := h.use("git/git_log", arguments{"path": w.dir, "maxCount": 15})
 	if err != nil {
 		return "", err
 	}
@@ -304,7 +304,7 @@ func commitsWithDeadlock(c caller, w world) (string, error) {
 	for _, commit := range log.Commits {
 		all = append(all, arguments{"path": w.dir, "object": commit.Hash})
 	}
-	texts, err := c.each("git/git_show", all)
+	texts, err := h.each("git/git_show", all)
 	n := 0
 	for _, text := range texts {
 		if strings.Contains(text, "deadlock") {

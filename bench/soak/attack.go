@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/dynmcp/dynmcp/bench/internal/hosts"
 )
 
 // Each attack comes from its own address. If there are tokens, it has that of one user,
@@ -160,7 +162,7 @@ func (g *gathering) flood() error {
 		return err
 	}
 	for i, kind := range floodKinds {
-		ctx, cancel := context.WithTimeout(context.Background(), silence)
+		ctx, cancel := context.WithTimeout(context.Background(), hosts.Silence)
 		began := time.Now()
 		_, err := h.Call(ctx, fmt.Sprint(i), "use_tool", use("floods/notify", fmt.Sprintf(`{"method":%q,"params":%s,"times":%d}`, kind.method, kind.params, g.size.floods)))
 		cancel()

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dynmcp/dynmcp/bench/internal/hosts"
 	"github.com/dynmcp/dynmcp/bench/internal/stacks"
 )
 
@@ -61,18 +62,18 @@ func (s *soak) calls(n int) error {
 	if err != nil {
 		return err
 	}
-	defer fresh.end()
-	before, err := fresh.restOnPipes(callServers(), noOther)
+	defer fresh.End()
+	before, err := fresh.restOnPipes(callServers(), hosts.NoOther)
 	if err != nil {
 		return err
 	}
-	goroutines := stacks.Parse(fresh.quit())
+	goroutines := stacks.Parse(fresh.Quit())
 
 	h, err := s.start(callServers()...)
 	if err != nil {
 		return err
 	}
-	defer h.end()
+	defer h.End()
 	t := newTally(func(id int) bool { _, may := callee(id); return may })
 	memory, err := h.drive(t, n)
 	if err != nil {
@@ -83,7 +84,7 @@ func (s *soak) calls(n int) error {
 	if err != nil {
 		return err
 	}
-	left := stacks.Parse(h.quit())
+	left := stacks.Parse(h.Quit())
 
 	s.judge(t)
 	s.judgeMemory("calls", n, memory)
@@ -105,7 +106,7 @@ func (h *host) keep(t *tally, n, atOnce int, serverOf func(id int) string, answe
 		next()
 	}
 	for t.answered < n {
-		a, err := h.answer()
+		a, err := h.Answer()
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/bench/internal/hosts"
 	"github.com/dynmcp/dynmcp/bench/internal/procs"
 )
 
@@ -70,9 +71,8 @@ func (a *canarySearch) once(crash bool) (failures int, err error) {
 		return 0, err
 	}
 	entries := append(a.local(), a.remote(echoing.URL, nobody)...)
-	var told []string // everything that the host receives
 	a.host, err = a.launch(setting{
-		entries: entries, level: "debug", dir: home, heard: func(line string) { told = append(told, line) },
+		entries: entries, level: "debug", dir: home, keep: true,
 		more: map[string]any{"gateway": map[string]string{"token": "${GATEWAY}"}},
 		env: append(environ(a.canaries), "HOME="+home, "TMPDIR="+home,
 			"XDG_CACHE_HOME="+home+"/cache", "XDG_CONFIG_HOME="+home+"/config", "XDG_STATE_HOME="+home+"/state", "XDG_DATA_HOME="+home+"/data"),
@@ -80,7 +80,7 @@ func (a *canarySearch) once(crash bool) (failures int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer a.host.end()
+	defer a.host.End()
 	for _, e := range entries {
 		n, err := a.provoke(e)
 		if err != nil {
@@ -91,18 +91,18 @@ func (a *canarySearch) once(crash bool) (failures int, err error) {
 		}
 	}
 	a.commandLines()
-	for _, line := range told {
+	for _, line := range a.host.Said {
 		a.search("what the host was told", line, a.canaries)
 	}
 	if err := a.alive(); err != nil {
 		return failures, err
 	}
 	if crash {
-		a.host.quit()
-	} else if err := a.host.stop(); err != nil {
+		a.host.Quit()
+	} else if err := a.host.Stop(); err != nil {
 		return failures, err
 	}
-	a.search("stderr", a.host.stderr.String(), a.canaries)
+	a.search("stderr", a.host.Stderr.String(), a.canaries)
 	a.Must("processes left", a.host.remaining(), 0)
 	return failures, a.files(home, "")
 }
@@ -177,7 +177,7 @@ func unheard() (string, error) {
 func (a *canarySearch) provoke(e entry) (failures int, err error) {
 	ask := func(tool, arguments string) error {
 		a.host.ask(`"provoked"`, tool, arguments)
-		got, err := a.host.await("provoked", noOther)
+		got, err := a.host.Await("provoked", hosts.NoOther)
 		if err == nil && got.Result.IsError {
 			failures++
 		}
@@ -204,12 +204,12 @@ func (a *canarySearch) provoke(e entry) (failures int, err error) {
 func (a *canarySearch) alive() error {
 	for _, c := range a.canaries {
 		a.host.ask(`"alive"`, "use_tool", use("good/env", fmt.Sprintf(`{"name":%q}`, c.name)))
-		got, err := a.host.await("alive", noOther)
+		got, err := a.host.Await("alive", hosts.NoOther)
 		if err != nil {
 			return err
 		}
 		if len(got.Result.Content) == 0 || got.Result.Content[0].Text != c.value {
-			return fmt.Errorf("the server's %s is not %q: %.300s", c.name, c.value, got.line)
+			return fmt.Errorf("the server's %s is not %q: %.300s", c.name, c.value, got.Line)
 		}
 	}
 	return nil

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/dynmcp/dynmcp/bench/internal/hosts"
+	"github.com/dynmcp/dynmcp/bench/internal/web"
 )
 
 // dyingHosts is the number of dynmcp with a server that dies in every call.
@@ -69,24 +72,24 @@ func (s *soak) dies(first, end int) (ledger, error) {
 	if err != nil {
 		return ledger{}, err
 	}
-	defer h.end()
+	defer h.End()
 	said := map[string]string{} // outcome by nonce
 	for id := first; id < end; id++ {
-		if err := h.succeed("dies loads", "load_mcp", load("dies"), noOther); err != nil {
+		if err := h.succeed("dies loads", "load_mcp", load("dies"), hosts.NoOther); err != nil {
 			return ledger{}, err
 		}
 		h.ask(`"dies"`, "use_tool", use("dies/echo", fmt.Sprintf(`{"nonce":"%d"}`, id)))
-		a, err := h.await("dies", noOther)
+		a, err := h.Await("dies", hosts.NoOther)
 		if err != nil {
 			return ledger{}, err
 		}
-		outcome := a.outcome()
+		outcome := web.Outcome(a.Line)
 		if outcome != "unknown" {
-			fmt.Printf("  call %d: %.500s\n", id, a.line)
+			fmt.Printf("  call %d: %.500s\n", id, a.Line)
 		}
 		said[fmt.Sprint(id)] = outcome
 	}
-	if err := h.stop(); err != nil {
+	if err := h.Stop(); err != nil {
 		return ledger{}, err
 	}
 	text, err := os.ReadFile(path)

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dynmcp/dynmcp/bench/internal/hosts"
 	"github.com/dynmcp/dynmcp/bench/internal/stacks"
 	"github.com/dynmcp/dynmcp/bench/internal/web"
 )
@@ -32,18 +33,18 @@ func (s *soak) gateway(n, abandoned int) error {
 	if err != nil {
 		return err
 	}
-	defer fresh.end()
+	defer fresh.End()
 	before, _, err := fresh.restOverHTTP(set.entries)
 	if err != nil {
 		return err
 	}
-	goroutines := stacks.Parse(fresh.quit())
+	goroutines := stacks.Parse(fresh.Quit())
 
 	h, err := s.launch(set)
 	if err != nil {
 		return err
 	}
-	defer h.end()
+	defer h.End()
 	if err := s.abandon(h, abandoned); err != nil {
 		return err
 	}
@@ -57,7 +58,7 @@ func (s *soak) gateway(n, abandoned int) error {
 	if err != nil {
 		return err
 	}
-	left := stacks.Parse(h.quit())
+	left := stacks.Parse(h.Quit())
 	s.judge(c.tally)
 	s.Must("messages on a stream that are for no call of its host", c.stray, 0)
 	s.Must("sessions left", sessions, 0)
@@ -71,7 +72,7 @@ func (s *soak) gateway(n, abandoned int) error {
 func (s *soak) abandon(h *host, count int) error {
 	client := web.NewClient()
 	defer client.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(context.Background(), silence)
+	ctx, cancel := context.WithTimeout(context.Background(), hosts.Silence)
 	defer cancel()
 	rss, began := h.status("VmRSS:")>>10, time.Now()
 	var next atomic.Int64
@@ -148,7 +149,7 @@ func (h *host) metric(name string) (float64, error) {
 // sessions after that host has ended its own.
 func (h *host) restOverHTTP(servers []entry) (at standing, sessions int, err error) {
 	client := web.NewClient()
-	ctx, cancel := context.WithTimeout(context.Background(), silence)
+	ctx, cancel := context.WithTimeout(context.Background(), hosts.Silence)
 	defer cancel()
 	asks := web.NewHost(h.url+"/mcp", client)
 	asks.Token = h.token
@@ -160,8 +161,8 @@ func (h *host) restOverHTTP(servers []entry) (at standing, sessions int, err err
 		if err != nil || len(messages) == 0 {
 			return fmt.Errorf("%s: no answer: %w", id, err)
 		}
-		a, err := parseAnswer(string(messages[len(messages)-1]))
-		return errors.Join(err, a.good(id))
+		a, err := hosts.Parse(string(messages[len(messages)-1]))
+		return errors.Join(err, a.Good(id))
 	}, func() error {
 		err := asks.End(ctx)
 		client.CloseIdleConnections()
@@ -265,7 +266,7 @@ func (c *crowd) one(i int) (err error) {
 
 // call makes one call and counts all messages in the response.
 func (c *crowd) call(ctx context.Context, h *web.Host, id int) error {
-	ctx, cancel := context.WithTimeout(ctx, silence)
+	ctx, cancel := context.WithTimeout(ctx, hosts.Silence)
 	defer cancel()
 	name, _ := callee(id)
 	messages, err := h.Call(ctx, fmt.Sprint(id), "use_tool", use(name+"/echo", nonce(id)))
@@ -273,7 +274,7 @@ func (c *crowd) call(ctx context.Context, h *web.Host, id int) error {
 		return err
 	}
 	for _, line := range messages {
-		a, err := parseAnswer(string(line))
+		a, err := hosts.Parse(string(line))
 		if err != nil {
 			return err
 		}

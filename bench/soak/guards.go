@@ -86,14 +86,14 @@ func (s *soak) guardTrial(end syscall.Signal) (t trial, err error) {
 	if err != nil {
 		return t, err
 	}
-	defer h.end()
+	defer h.End()
 	if !within(time.Minute, func() bool { return h.processes() >= up }) {
 		return t, fmt.Errorf("the servers did not start: %d of %d processes", h.processes(), up)
 	}
 
 	began := time.Now()
 	var strikes sync.WaitGroup
-	for _, pid := range childrenOf(h.cmd.Process.Pid) {
+	for _, pid := range childrenOf(h.Cmd.Process.Pid) {
 		if !isGuard(pid) {
 			continue
 		}
@@ -120,9 +120,9 @@ func (s *soak) guardTrial(end syscall.Signal) (t trial, err error) {
 	}
 	pause(300 * time.Millisecond)
 	if end != 0 {
-		_ = h.cmd.Process.Signal(end)
+		_ = h.Cmd.Process.Signal(end)
 	}
-	if err := h.stop(); err != nil && end == 0 {
+	if err := h.Stop(); err != nil && end == 0 {
 		return t, err
 	}
 	strikes.Wait()
@@ -143,7 +143,7 @@ func (s *soak) guardTrial(end syscall.Signal) (t trial, err error) {
 // when their guard dies.
 func (h *host) abandoned() int {
 	n := 0
-	for _, pid := range childrenOf(h.cmd.Process.Pid) {
+	for _, pid := range childrenOf(h.Cmd.Process.Pid) {
 		if !isGuard(pid) {
 			n++
 		}

@@ -99,7 +99,7 @@ func (s *soak) withHostility(kind hostility, n int) error {
 	if err != nil {
 		return err
 	}
-	defer h.end()
+	defer h.End()
 	b := &beside{host: h, kind: kind, tally: newTally(func(int) bool { return false })}
 	for range bothWays {
 		for with := range b.took {
@@ -111,7 +111,7 @@ func (s *soak) withHostility(kind hostility, n int) error {
 	}
 	b.print()
 	s.judge(b.tally)
-	if err := h.stop(); err != nil {
+	if err := h.Stop(); err != nil {
 		return err
 	}
 	s.Must("processes left", h.remaining(), 0)
@@ -142,7 +142,7 @@ func (b *beside) round(with, n int) error {
 		b.act(answer{})
 	}
 	for over := false; b.calls+b.acts > 0; {
-		a, err := b.host.answer()
+		a, err := b.host.Answer()
 		if err != nil {
 			return err
 		}

@@ -80,14 +80,14 @@ func (s *soak) kill(sig syscall.Signal) (t trial, err error) {
 	if err != nil {
 		return t, err
 	}
-	defer h.end()
+	defer h.End()
 	if !within(time.Minute, func() bool { return count(ledger, "child ") >= 10 }) {
 		return t, fmt.Errorf("the servers did not start: %d of 10 children", count(ledger, "child "))
 	}
-	if err := h.cmd.Process.Signal(sig); err != nil {
+	if err := h.Cmd.Process.Signal(sig); err != nil {
 		return t, err
 	}
-	_ = h.stop() // reports the signal
+	_ = h.Stop() // reports the signal
 	ended := time.Now()
 	t.left = h.remaining()
 	t.took = time.Since(ended)

@@ -60,7 +60,7 @@ func (s *soak) lists(n int) error {
 	if l.host, err = s.launch(setting{path: l.path}); err != nil {
 		return err
 	}
-	defer l.host.end()
+	defer l.host.End()
 	want := make([]map[string]bool, len(kinds)) // of the good servers
 	for k := range kinds {
 		got, err := l.read(k)
@@ -99,7 +99,7 @@ func (s *soak) lists(n int) error {
 			}
 		}
 	}
-	if err := l.host.stop(); err != nil {
+	if err := l.host.Stop(); err != nil {
 		return err
 	}
 	starts := count(l.ledger(), "start ")
@@ -170,7 +170,7 @@ func (l *lists) stir(i int) error {
 		if err := l.write(); err != nil {
 			return err
 		}
-		return l.host.cmd.Process.Signal(syscall.SIGHUP)
+		return l.host.Cmd.Process.Signal(syscall.SIGHUP)
 	}
 	kind := []string{"tool", "prompt", "resource"}[l.asked%3]
 	e := malformed[kind][l.asked%len(malformed[kind])]
@@ -183,8 +183,8 @@ func (l *lists) stir(i int) error {
 func (l *lists) read(k int) (map[string]int, error) {
 	l.reads++
 	id := fmt.Sprintf("read %d", l.reads)
-	l.host.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"method":%q}`, id, kinds[k].method))
-	a, err := l.host.await(id, func(a answer) error {
+	l.host.Send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"method":%q}`, id, kinds[k].method))
+	a, err := l.host.Await(id, func(a answer) error {
 		if a.Result.IsError || len(a.Result.Content) == 0 {
 			l.refused++
 		} else {
@@ -197,11 +197,11 @@ func (l *lists) read(k int) (map[string]int, error) {
 	}
 	var line struct{ Result map[string]json.RawMessage }
 	var entries []map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(a.line), &line); err != nil {
+	if err := json.Unmarshal([]byte(a.Line), &line); err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal(line.Result[kinds[k].list], &entries); err != nil {
-		return nil, fmt.Errorf("%w: %.300s", err, a.line)
+		return nil, fmt.Errorf("%w: %.300s", err, a.Line)
 	}
 	if slices.ContainsFunc(entries, isMalformed) {
 		l.shown++

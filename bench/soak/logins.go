@@ -63,11 +63,11 @@ func (s *soak) logins(n int) error {
 		return err
 	}
 	for range loginHosts {
-		h, err := s.launch(setting{path: l.path, level: "debug", dir: home, env: l.env, heard: func(line string) { l.told = append(l.told, line) }})
+		h, err := s.launch(setting{path: l.path, level: "debug", dir: home, env: l.env, keep: true})
 		if err != nil {
 			return err
 		}
-		defer h.end()
+		defer h.End()
 		l.hosts = append(l.hosts, h)
 	}
 	if err := l.locked(); err != nil {
@@ -110,7 +110,6 @@ type loginHolders struct {
 	path  string // of the config
 	env   []string
 	hosts []*host
-	told  []string // lines to the hosts
 
 	made, failed, loggedIn int
 }
@@ -126,15 +125,15 @@ func (l *loginHolders) search(state authserver.State, home string) (*canarySearc
 		a.host = h
 		a.commandLines()
 		if i == 0 {
-			h.quit()
-		} else if err := h.stop(); err != nil {
+			h.Quit()
+		} else if err := h.Stop(); err != nil {
 			return nil, err
 		}
-		a.search("stderr", h.stderr.String(), a.canaries)
+		a.search("stderr", h.Stderr.String(), a.canaries)
 		l.Must("processes left", h.remaining(), 0)
-	}
-	for _, line := range l.told {
-		a.search("what the host was told", line, a.canaries)
+		for _, line := range h.Said {
+			a.search("what the host was told", line, a.canaries)
+		}
 	}
 	if err := a.files(home, "logins"); err != nil {
 		return nil, err
@@ -169,13 +168,13 @@ func (l *loginHolders) calls(out bool) error {
 	}
 	for _, h := range l.hosts {
 		for range loginCalls * loginServers {
-			a, err := h.answer()
+			a, err := h.Answer()
 			if err != nil {
 				return fmt.Errorf("calls from %d on: %w", first, err)
 			}
-			if asked := a.Result.IsError && strings.Contains(a.line, `run \"dynmcp login locked`); asked != out || a.Result.IsError != out {
+			if asked := a.Result.IsError && strings.Contains(a.Line, `run \"dynmcp login locked`); asked != out || a.Result.IsError != out {
 				if l.failed++; l.failed <= 5 {
-					fmt.Printf("  logged out: %t: %.300s\n", out, strings.TrimSpace(a.line))
+					fmt.Printf("  logged out: %t: %.300s\n", out, strings.TrimSpace(a.Line))
 				}
 			}
 		}

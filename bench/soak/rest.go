@@ -16,11 +16,8 @@ import (
 type standing struct{ descriptors, children, processes int }
 
 func (h *host) standing() standing {
-	return standing{h.descriptors(), len(childrenOf(h.cmd.Process.Pid)), h.processes()}
+	return standing{h.descriptors(), len(childrenOf(h.Cmd.Process.Pid)), h.processes()}
 }
-
-// noOther is for await if no other answers are expected.
-func noOther(a answer) error { return fmt.Errorf("an answer to nothing: %.200s", a.line) }
 
 // rest brings dynmcp into a state in which two can be compared: all servers run, there are
 // no calls, and nothing of earlier ones is left. It makes calls with succeed and then calls
@@ -50,11 +47,11 @@ func (h *host) restOnPipes(servers []entry, other func(answer) error) (standing,
 // succeed makes a call that must not fail.
 func (h *host) succeed(id, tool, arguments string, other func(answer) error) error {
 	h.ask(strconv.Quote(id), tool, arguments)
-	a, err := h.await(id, other)
+	a, err := h.Await(id, other)
 	if err != nil {
 		return err
 	}
-	return a.good(id)
+	return a.Good(id)
 }
 
 // settle waits until the resources of dynmcp have not changed for a second. It polls,
@@ -96,9 +93,9 @@ func (h *host) remaining() int {
 func (h *host) processes() int { return len(procs.Marked(h.marker)) }
 
 // status returns a number from /proc/PID/status.
-func (h *host) status(key string) int { return procs.Number(h.cmd.Process.Pid, "status", key) }
+func (h *host) status(key string) int { return procs.Number(h.Cmd.Process.Pid, "status", key) }
 
-func (h *host) descriptors() int { return procs.Descriptors(h.cmd.Process.Pid) }
+func (h *host) descriptors() int { return procs.Descriptors(h.Cmd.Process.Pid) }
 
 // childrenOf returns the children of a process, with zombies.
 func childrenOf(pid int) []int { return procs.Children()[pid] }

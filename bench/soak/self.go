@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dynmcp/dynmcp/bench/internal/hosts"
 	"github.com/dynmcp/dynmcp/bench/internal/procs"
 )
 
@@ -102,8 +103,8 @@ func (c *chain) run(script string, end syscall.Signal) (err error) {
 		return err
 	}
 	defer func() {
-		_ = c.host.cmd.Process.Kill() // also ends the namespace
-		if said := c.host.quit(); err != nil {
+		_ = c.host.Cmd.Process.Kill() // also ends the namespace
+		if said := c.host.Quit(); err != nil {
 			os.Stderr.WriteString(said)
 		}
 	}()
@@ -113,7 +114,7 @@ func (c *chain) run(script string, end syscall.Signal) (err error) {
 	watched := c.watch()
 	for i := range 3 {
 		c.host.ask(fmt.Sprintf(`"load %d"`, i), "use_tool", use("loop/x", "{}"))
-		if _, err := c.host.await(fmt.Sprintf("load %d", i), noOther); err != nil {
+		if _, err := c.host.Await(fmt.Sprintf("load %d", i), hosts.NoOther); err != nil {
 			watched()
 			return err
 		}
@@ -121,7 +122,7 @@ func (c *chain) run(script string, end syscall.Signal) (err error) {
 	c.host.ask(`"never mind"`, "use_tool", use("loop/x", "{}"))
 	pause(100 * time.Millisecond)
 	if end == 0 {
-		c.host.closeStdin()
+		c.host.CloseStdin()
 	} else {
 		for _, pid := range childrenOf(c.init) {
 			signal(pid, end)
@@ -154,7 +155,7 @@ func (c *chain) write(script string) error {
 
 // find finds the namespace and its first process.
 func (c *chain) find() error {
-	for _, pid := range childrenOf(c.host.cmd.Process.Pid) {
+	for _, pid := range childrenOf(c.host.Cmd.Process.Pid) {
 		space, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
 		if err != nil {
 			return err

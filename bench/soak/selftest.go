@@ -6,12 +6,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dynmcp/dynmcp/bench/internal/hosts"
 	"github.com/dynmcp/dynmcp/bench/internal/sabotage"
 )
 
 // selftest runs steps with faulty programs, which they must find.
 func (s *soak) selftest() error {
-	silence = 10 * time.Second
+	hosts.Silence = 10 * time.Second
 	for i, f := range faultsToFind() {
 		began := time.Now()
 		fmt.Printf("-- with a fault: %s\n", f.Name)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/dynmcp/dynmcp/bench/internal/web"
 )
 
 const (
@@ -31,7 +33,7 @@ func (s *soak) sessions(n int) error {
 	if err != nil {
 		return err
 	}
-	defer h.end()
+	defer h.End()
 
 	// The tally accepts failures, since judgeSessions compares them with the record.
 	t := newTally(func(int) bool { return true })
@@ -40,9 +42,9 @@ func (s *soak) sessions(n int) error {
 	err = h.keep(t, n, sessionCalls, serverOf, func(a answer) {
 		if a.Result.IsError {
 			id, _ := strconv.Atoi(string(a.ID)) // the tally has checked it
-			said[id] = a.outcome()
+			said[id] = web.Outcome(a.Line)
 			if len(said) <= 5 {
-				fmt.Printf("  call %d failed: %.300s\n", id, strings.TrimSpace(a.line))
+				fmt.Printf("  call %d failed: %.300s\n", id, strings.TrimSpace(a.Line))
 			}
 		}
 	})
@@ -50,7 +52,7 @@ func (s *soak) sessions(n int) error {
 		s.judge(t)
 		return err
 	}
-	if err := h.stop(); err != nil {
+	if err := h.Stop(); err != nil {
 		return err
 	}
 	s.judge(t)

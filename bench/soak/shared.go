@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dynmcp/dynmcp/bench/internal/hosts"
 	"github.com/dynmcp/dynmcp/bench/internal/issuer"
 	"github.com/dynmcp/dynmcp/bench/internal/stacks"
 	"github.com/dynmcp/dynmcp/bench/internal/web"
@@ -119,19 +120,19 @@ func (s *soak) share(size sharing, users *issuer.Issuer) error {
 	if err != nil {
 		return err
 	}
-	defer fresh.end()
+	defer fresh.End()
 	fresh.token = token
 	before, _, err := fresh.restOverHTTP(set.entries)
 	if err != nil {
 		return err
 	}
-	goroutines := stacks.Parse(fresh.quit())
+	goroutines := stacks.Parse(fresh.Quit())
 
 	h, err := s.launch(set)
 	if err != nil {
 		return err
 	}
-	defer h.end()
+	defer h.End()
 	h.token = token
 	if _, _, err := h.restOverHTTP(set.entries); err != nil {
 		return err
@@ -164,7 +165,7 @@ func (s *soak) share(size sharing, users *issuer.Issuer) error {
 		s.Fail("RSS is %d MB at the end, %d before", last, quiet)
 	}
 	s.Must("sessions left", left, 0)
-	s.compare("shared", before, after, goroutines, stacks.Parse(h.quit()))
+	s.compare("shared", before, after, goroutines, stacks.Parse(h.Quit()))
 	s.Must("processes left", h.remaining(), 0)
 	return nil
 }
@@ -299,7 +300,7 @@ func (g *gathering) call(ctx context.Context, h *web.Host, n int, of func(*figur
 		defer then()
 	}
 	phase := g.phase.Load()
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), silence)
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), hosts.Silence)
 	defer cancel()
 	began := time.Now()
 	messages, err := h.Call(limited, fmt.Sprint(n), "use_tool", use("good/echo", nonce(n)))
@@ -310,10 +311,10 @@ func (g *gathering) call(ctx context.Context, h *web.Host, n int, of func(*figur
 	said := ""
 	if err == nil {
 		var a answer
-		if a, err = parseAnswer(string(messages[len(messages)-1])); err == nil && string(a.Result.StructuredContent) != nonce(n) {
-			said, err = a.outcome(), a.good("call")
+		if a, err = hosts.Parse(string(messages[len(messages)-1])); err == nil && string(a.Result.StructuredContent) != nonce(n) {
+			said, err = web.Outcome(a.Line), a.Good("call")
 			if err == nil {
-				err = fmt.Errorf("another's answer: %.200s", a.line)
+				err = fmt.Errorf("another's answer: %.200s", a.Line)
 			}
 		}
 	} else {

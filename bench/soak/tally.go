@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"strconv"
+
+	"github.com/dynmcp/dynmcp/bench/internal/web"
 )
 
 // A tally counts the results of numbered calls.
@@ -35,7 +37,7 @@ func nonce(id int) string { return fmt.Sprintf(`{"nonce":%d}`, id) }
 func (t *tally) take(a answer) error {
 	id, err := strconv.Atoi(string(a.ID))
 	if err != nil || id < 0 || id >= len(t.seen) {
-		return fmt.Errorf("an answer to nothing: %.200s", a.line)
+		return fmt.Errorf("an answer to nothing: %.200s", a.Line)
 	}
 	if t.seen[id] {
 		t.twice++
@@ -43,17 +45,17 @@ func (t *tally) take(a answer) error {
 	}
 	t.seen[id] = true
 	t.answered++
-	switch outcome := a.outcome(); {
+	switch outcome := web.Outcome(a.Line); {
 	case !a.Result.IsError && string(a.Result.StructuredContent) != nonce(id):
 		t.misrouted++
-		fmt.Printf("  call %d got %.200s\n", id, a.line)
+		fmt.Printf("  call %d got %.200s\n", id, a.Line)
 	case !a.Result.IsError:
 	case !t.mayFail(id):
 		t.wrong++
-		fmt.Printf("  call %d failed: %.500s\n", id, a.line)
+		fmt.Printf("  call %d failed: %.500s\n", id, a.Line)
 	case outcome == "":
 		t.unsaid++
-		fmt.Printf("  call %d failed and does not say whether it ran: %.500s\n", id, a.line)
+		fmt.Printf("  call %d failed and does not say whether it ran: %.500s\n", id, a.Line)
 	default:
 		t.outcomes[outcome]++
 	}

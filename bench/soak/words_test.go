@@ -76,7 +76,7 @@ func TestTheTallyTellsAnswersApart(t *testing.T) {
 		tl.next()
 	}
 	failed := func(id, text string) answer {
-		a := answer{ID: []byte(id), line: text}
+		a := answer{ID: []byte(id), Line: text}
 		a.Result.IsError = true
 		return a
 	}
