@@ -12,19 +12,22 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dynmcp/dynmcp/bench/internal/hosts"
 	"github.com/dynmcp/dynmcp/bench/internal/pipes"
 	"github.com/dynmcp/dynmcp/bench/internal/procs"
 	"github.com/dynmcp/dynmcp/bench/internal/web"
 )
 
-// A process is a process that serves MCP on its pipes.
+// A process is a process that serves MCP on its pipes, in place and without a copy (package pipes), since
+// the cost of a hosts.Host would hide the measured one; or over HTTP.
 type process struct {
-	cmd    *exec.Cmd
-	in     *os.File
-	out    *pipes.Reader
-	ourOut *os.File
-	id     int
-	stderr bytes.Buffer // complete when it has ended
+	serving *hosts.Host // over HTTP; nil on pipes
+	cmd     *exec.Cmd
+	in      *os.File
+	out     *pipes.Reader
+	ourOut  *os.File
+	id      int
+	stderr  bytes.Buffer // complete when it has ended
 }
 
 // startProcess starts a command and performs the handshake. The pipes have their default size, unless

@@ -1,20 +1,16 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
-	"syscall"
 	"time"
 
+	"github.com/dynmcp/dynmcp/bench/internal/hosts"
 	"github.com/dynmcp/dynmcp/bench/internal/procs"
 	"github.com/dynmcp/dynmcp/bench/internal/web"
 )
@@ -74,53 +70,15 @@ func callingGateway(bin binaries, wanted func(scenario) bool, rounds int) error 
 
 // startServer starts a command and returns the address that it prints.
 func startServer(argv []string) (*process, string, error) {
-	p := &process{cmd: exec.Command(argv[0], argv[1:]...)}
-	said, says, err := os.Pipe()
+	h, err := hosts.Serve(exec.Command(argv[0], argv[1:]...))
 	if err != nil {
 		return nil, "", err
 	}
-	defer says.Close()
-	p.cmd.Stdout, p.cmd.Stderr, p.ourOut = says, says, said
-	if _, err := p.cmd.StdinPipe(); err != nil { // some end with it
-		return nil, "", err
-	}
-	if err := p.cmd.Start(); err != nil {
-		return nil, "", err
-	}
-	lines := bufio.NewReader(said)
-	for {
-		line, err := lines.ReadString('\n')
-		if err != nil {
-			_ = p.cmd.Wait() // it has ended
-			return nil, "", fmt.Errorf("%s names no address: %w", filepath.Base(argv[0]), err)
-		}
-		if _, rest, ok := strings.Cut(line, "http://"); ok {
-			go complain(lines)
-			return p, "http://" + strings.Fields(rest)[0], nil
-		}
-		complain(bufio.NewReader(strings.NewReader(line)))
-	}
-}
-
-// complain passes on what a process says, but for what is in order, until it ends.
-func complain(lines *bufio.Reader) {
-	for {
-		line, err := lines.ReadString('\n')
-		if !strings.Contains(line, "level=INFO") {
-			os.Stderr.WriteString(line)
-		}
-		if err != nil {
-			return
-		}
-	}
+	return &process{cmd: h.Cmd, serving: h}, h.URL, nil
 }
 
 // terminate ends what startServer has started.
-func (p *process) terminate() {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
-	_ = p.cmd.Wait()                          // by a signal, some of them
-	p.ourOut.Close()
-}
+func (p *process) terminate() { p.serving.Terminate() }
 
 // runHTTP measures one scenario on a process of its own.
 func runHTTP(v variant, s scenario) (sample, error) {

@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dynmcp/dynmcp/bench/internal/hosts"
 	"github.com/dynmcp/dynmcp/bench/internal/procs"
 )
 
@@ -63,8 +64,7 @@ type cluster struct {
 	config   string
 	nats     []*node
 	replicas []*node
-	web      *exec.Cmd // the server over HTTP
-	webURL   string    // its address
+	web      *hosts.Host // the server over HTTP
 	balancer *balancer
 	url      string // of the balancer
 	probes   atomic.Int64
@@ -188,7 +188,7 @@ func (c *cluster) configure(set setting) error {
 			if err := c.startWeb(s.name); err != nil {
 				return err
 			}
-			fields["url"] = c.webURL
+			fields["url"] = c.web.URL
 		} else {
 			fields["command"], fields["place"] = c.upstream, s.place
 			fields["args"] = []string{"-name", s.name, "-ledgers", c.ledgers(), "-linger", s.slow.String()}
@@ -208,17 +208,10 @@ func (c *cluster) configure(set setting) error {
 	return os.WriteFile(c.config, text, 0o600)
 }
 
-func (c *cluster) startWeb(name string) error {
-	c.web = exec.Command(c.upstream, "-name", name, "-ledgers", c.ledgers(), "-http", c.net.own()+":0")
-	c.web.Env = append(os.Environ(), c.marker)
-	out, err := c.web.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := c.web.Start(); err != nil {
-		return err
-	}
-	_, err = fmt.Fscanln(out, &c.webURL)
+func (c *cluster) startWeb(name string) (err error) {
+	cmd := exec.Command(c.upstream, "-name", name, "-ledgers", c.ledgers(), "-http", c.net.own()+":0")
+	cmd.Env = append(os.Environ(), c.marker)
+	c.web, err = hosts.Serve(cmd)
 	return err
 }
 
@@ -340,8 +333,7 @@ func (c *cluster) close() {
 		}
 	}
 	if c.web != nil {
-		_ = c.web.Process.Kill()
-		_ = c.web.Wait() // it was killed
+		c.web.Terminate()
 	}
 	left := procs.Marked(c.marker)
 	for end := time.Now().Add(30 * time.Second); len(left) > 0 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {

@@ -173,7 +173,7 @@ func (u *upgrade) listen() (url string, err error) {
 	}
 	base := "http://" + ln.Addr().String()
 	// Tokens expire soon and can be refreshed once, so that the replicas must share the result.
-	u.auth = authserver.New(base, authserver.ServerOptions{MCP: u.webURL, Lifetime: 10 * time.Second})
+	u.auth = authserver.New(base, authserver.ServerOptions{MCP: u.web.URL, Lifetime: 10 * time.Second})
 	go func() { _ = http.Serve(ln, u.auth) }() // until the end of this process
 	return base + "/mcp", nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -15,9 +14,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
+	"github.com/dynmcp/dynmcp/bench/internal/hosts"
 	"github.com/dynmcp/dynmcp/bench/internal/procs"
 	"github.com/dynmcp/dynmcp/bench/internal/programs"
 	"github.com/dynmcp/dynmcp/bench/internal/web"
@@ -115,9 +114,7 @@ func middle[T cmp.Ordered](all []T) T { return slices.Sorted(slices.Values(all))
 
 // A gateway is a running dynmcp with HTTP, and a client of it.
 type gateway struct {
-	cmd    *exec.Cmd
-	out    *os.File
-	url    string
+	*hosts.Host
 	client *http.Client
 }
 
@@ -134,42 +131,23 @@ func (g *growing) serve(entries string) (*gateway, error) {
 	if err := g.write(entries); err != nil {
 		return nil, err
 	}
-	gw := &gateway{cmd: exec.Command(filepath.Join(g.dir, "dynmcp"), "serve", "--http", "127.0.0.1:0", "-c", g.config()), client: web.NewClient()}
-	out, says, err := os.Pipe()
+	h, err := hosts.Serve(exec.Command(filepath.Join(g.dir, "dynmcp"), "serve", "--http", "127.0.0.1:0", "-c", g.config()))
 	if err != nil {
 		return nil, err
 	}
-	defer says.Close()
-	gw.out, gw.cmd.Stderr = out, says
-	if err := gw.cmd.Start(); err != nil {
-		return nil, errors.Join(err, out.Close())
-	}
-	lines := bufio.NewReader(out)
-	for gw.url == "" {
-		line, err := lines.ReadString('\n')
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("dynmcp serve names no address: %w", err), gw.close())
-		}
-		if _, rest, ok := strings.Cut(line, "http://"); ok {
-			gw.url = "http://" + strings.Trim(strings.Fields(rest)[0], `"`)
-		}
-	}
-	go io.Copy(io.Discard, lines)
-	return gw, nil
+	return &gateway{h, web.NewClient()}, nil
 }
 
-func (gw *gateway) close() error {
+func (gw *gateway) close() {
 	gw.client.CloseIdleConnections()
-	_ = gw.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
-	_ = gw.cmd.Wait()                          // reports the signal
-	return gw.out.Close()
+	gw.Terminate()
 }
 
-// hosts opens sessions and makes one call in each.
-func (gw *gateway) hosts(count int) ([]*web.Host, error) {
+// sessions opens sessions and makes one call in each.
+func (gw *gateway) sessions(count int) ([]*web.Host, error) {
 	all := make([]*web.Host, count)
 	for i := range all {
-		all[i] = web.NewHost(gw.url, gw.client)
+		all[i] = web.NewHost(gw.URL, gw.client)
 		if err := all[i].Handshake(context.Background()); err != nil {
 			return nil, err
 		}
@@ -182,7 +160,7 @@ func (gw *gateway) hosts(count int) ([]*web.Host, error) {
 
 // rss returns the memory of the process in MB. The key is most or now.
 func (gw *gateway) rss(key string) float64 {
-	return float64(procs.Number(gw.cmd.Process.Pid, "status", key)) / 1024
+	return float64(procs.Number(gw.Cmd.Process.Pid, "status", key)) / 1024
 }
 
 // cost returns the time since began, and the memory.
@@ -230,7 +208,7 @@ func (g *growing) catalogue(tools float64) (gw *gateway, h *web.Host, c cost, er
 	if gw, err = g.serve(g.entries(10, fmt.Sprintf(`, "args": ["-tools", "%d"]`, each))); err != nil {
 		return nil, nil, c, err
 	}
-	h = web.NewHost(gw.url, gw.client)
+	h = web.NewHost(gw.URL, gw.client)
 	if err = h.Handshake(context.Background()); err == nil {
 		for i := range 20 { // the first call makes the server announce changes, the second stops it
 			err = errors.Join(err, want(h, "use_tool", fmt.Sprintf(`{"tool_name":"server-%04d/tool_%05d","tool_input":{"query":"x"}}`, i/2, each-1), `"text"`))
@@ -242,7 +220,7 @@ func (g *growing) catalogue(tools float64) (gw *gateway, h *web.Host, c cost, er
 func (g *growing) tools(size float64) (cost, error) {
 	gw, _, c, err := g.catalogue(size)
 	if gw != nil {
-		err = errors.Join(err, gw.close())
+		defer gw.close()
 	}
 	return c, err
 }
@@ -253,6 +231,7 @@ func (g *growing) search(size float64) (cost, error) {
 	if gw == nil {
 		return cost{}, err
 	}
+	defer gw.close()
 	var took []time.Duration
 	for i := 0; i < 21 && err == nil; i++ { // the first builds the index
 		began := time.Now()
@@ -260,7 +239,7 @@ func (g *growing) search(size float64) (cost, error) {
 		took = append(took, time.Since(began))
 	}
 	memory := gw.rss(now)
-	return cost{took: middle(took), memory: memory}, errors.Join(err, gw.close())
+	return cost{took: middle(took), memory: memory}, err
 }
 
 // servers lists the tools of dynmcp. No server is called, so none starts.
@@ -270,11 +249,12 @@ func (g *growing) servers(size float64) (cost, error) {
 	if err != nil {
 		return cost{}, err
 	}
-	h := web.NewHost(gw.url, gw.client)
+	defer gw.close()
+	h := web.NewHost(gw.URL, gw.client)
 	if err = h.Handshake(context.Background()); err == nil {
 		_, err = h.Send(context.Background(), "", []byte(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`))
 	}
-	return gw.cost(began, now), errors.Join(err, gw.close())
+	return gw.cost(began, now), err
 }
 
 func (g *growing) sessions(size float64) (cost, error) {
@@ -282,9 +262,10 @@ func (g *growing) sessions(size float64) (cost, error) {
 	if err != nil {
 		return cost{}, err
 	}
+	defer gw.close()
 	began := time.Now()
-	_, err = gw.hosts(int(size))
-	return gw.cost(began, now), errors.Join(err, gw.close())
+	_, err = gw.sessions(int(size))
+	return gw.cost(began, now), err
 }
 
 // messages sends texts of this size back and forth, one at a time.
@@ -293,8 +274,9 @@ func (g *growing) messages(size float64) (cost, error) {
 	if err != nil {
 		return cost{}, err
 	}
+	defer gw.close()
 	text := strings.Repeat("abcdefgh", int(size)<<10/8)
-	hosts, err := gw.hosts(1)
+	hosts, err := gw.sessions(1)
 	var took []time.Duration
 	for i := 0; i < 21 && err == nil; i++ {
 		began := time.Now()
@@ -302,9 +284,9 @@ func (g *growing) messages(size float64) (cost, error) {
 		took = append(took, time.Since(began))
 	}
 	if err != nil {
-		return cost{}, errors.Join(err, gw.close())
+		return cost{}, err
 	}
-	return cost{took: middle(took), memory: gw.rss(most)}, gw.close()
+	return cost{took: middle(took), memory: gw.rss(most)}, nil
 }
 
 // inFlight lets hosts call at once, ten times.
@@ -313,7 +295,8 @@ func (g *growing) inFlight(size float64) (cost, error) {
 	if err != nil {
 		return cost{}, err
 	}
-	hosts, err := gw.hosts(int(size))
+	defer gw.close()
+	hosts, err := gw.sessions(int(size))
 	var took []time.Duration
 	for i := 0; i < 11 && err == nil; i++ { // the first opens the connections
 		began := time.Now()
@@ -321,9 +304,9 @@ func (g *growing) inFlight(size float64) (cost, error) {
 		took = append(took, time.Since(began))
 	}
 	if err != nil {
-		return cost{}, errors.Join(err, gw.close())
+		return cost{}, err
 	}
-	return cost{took: middle(took[1:]), memory: gw.rss(most)}, gw.close()
+	return cost{took: middle(took[1:]), memory: gw.rss(most)}, nil
 }
 
 // all calls do for all hosts at once.

@@ -39,7 +39,7 @@ func idle(w io.Writer, rounds int) error {
 		return err
 	}
 	defer crowded.close()
-	if _, err := crowded.hosts(10_000); err != nil {
+	if _, err := crowded.sessions(10_000); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "idle: a call beside 10,000 sessions and 100 stored servers, by one alone\n")
@@ -62,7 +62,7 @@ func idle(w io.Writer, rounds int) error {
 
 // manyCalls returns the median time of calls in a new session.
 func (gw *gateway) manyCalls(count, size int) (time.Duration, error) {
-	hosts, err := gw.hosts(1)
+	hosts, err := gw.sessions(1)
 	if err != nil {
 		return 0, err
 	}

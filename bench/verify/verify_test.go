@@ -5,16 +5,15 @@
 package verify
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/dynmcp/dynmcp/bench/internal/hosts"
 	"github.com/dynmcp/dynmcp/bench/internal/programs"
 	"github.com/dynmcp/dynmcp/bench/internal/sabotage"
 )
@@ -45,24 +44,12 @@ var faults = []struct {
 // serve starts a fake server over HTTP and returns its URL.
 func serve(t *testing.T, program string, args ...string) string {
 	t.Helper()
-	cmd := exec.Command(program, append(args, "-http", "127.0.0.1:0")...)
-	out, err := cmd.StderrPipe()
+	h, err := hosts.Serve(exec.Command(program, append(args, "-http", "127.0.0.1:0")...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	url := regexp.MustCompile(`http://\S+`).FindString(line)
-	if url == "" {
-		t.Fatalf("no URL in %q: %v", line, err)
-	}
-	return url
+	t.Cleanup(h.Terminate)
+	return h.URL
 }
 
 func TestFaultsOfTheLinkAreFound(t *testing.T) {
