@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dynmcp/dynmcp/bench/internal/ledger"
 	"github.com/dynmcp/dynmcp/bench/internal/web"
 )
 
@@ -65,34 +66,22 @@ func (s *soak) sessions(n int) error {
 func (s *soak) judgeSessions(f *forgetful, n int, said map[int]string, took time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var once, again, never, repeated, denied, lost int
+	var all ledger.Account
+	repeated := 0
 	for id := range n {
 		outcome, failed := said[id]
-		switch ran := f.ran[id]; {
-		case ran > 1:
-			again++
-			fmt.Printf("  call %d ran %d times and was refused %d times\n", id, ran, f.refused[id])
-		case ran == 1:
-			once++
-		default:
-			never++
+		all.Add(f.ran[id], failed, outcome)
+		if f.ran[id] > 1 {
+			fmt.Printf("  call %d ran %d times and was refused %d times\n", id, f.ran[id], f.refused[id])
 		}
 		if f.refused[id] > 0 && f.ran[id] > 0 {
 			repeated++
 		}
-		if failed && f.ran[id] > 0 {
-			lost++ // the server had answered it
-			if outcome == "not_sent" {
-				denied++
-			}
-		}
 	}
 	fmt.Printf("sessions: %d calls in %v, %d at once, %d sessions forgotten with %d calls under way, %d calls refused: %d ran once, %d again, %d never; %d were repeated; %d failed\n",
-		n, took, sessionCalls, f.forgotten, f.underWay, len(f.refused), once, again, never, repeated, len(said))
-	s.Must("calls that ran again", again, 0)
-	s.Must("calls that ran and are said to be not sent", denied, 0)
-	s.Must("calls that ran and have no result", lost, 0)
-	s.Must("calls that did not run", never, 0)
+		n, took, sessionCalls, f.forgotten, f.underWay, len(f.refused), all.Once, all.Again, all.Never, repeated, len(said))
+	all.Judge(&s.Verdict)
+	s.Must("calls that ran and have no result", all.Lost, 0)
 	if n >= 10*sessionLeast && (f.underWay == 0 || len(f.refused) == 0) {
 		s.Fail("no session was forgotten while calls were under way, or none was refused")
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dynmcp/dynmcp/bench/internal/ledger"
 )
 
 // Canaries are found in all forms in which programs print them.
@@ -64,8 +66,9 @@ func TestAWordIsFoundWhereverBase64PutsIt(t *testing.T) {
 
 func TestTheLedgerIsComparedNonceByNonce(t *testing.T) {
 	text := "start 7\ncall echo 1\ncall echo 2\nexit crash-call\nstart 8\ncall echo 2\ncall echo 4\n"
-	got := audit(text, map[string]string{"1": "unknown", "2": "unknown", "3": "unknown", "4": "not_sent"})
-	if got.once != 2 || got.again != 1 || got.never != 1 || got.denied != 1 || got.said["unknown"] != 3 {
+	var got ledger.Account
+	audit(&got, text, map[string]string{"1": "unknown", "2": "unknown", "3": "unknown", "4": "not_sent"})
+	if got.Once != 2 || got.Again != 1 || got.Never != 1 || got.Denied != 1 || got.Failed["unknown"] != 3 {
 		t.Errorf("got %+v, want 2 once, 1 again, 1 never, 1 denied, 3 unknown", got)
 	}
 }
