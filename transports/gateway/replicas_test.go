@@ -14,9 +14,9 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/modules/cluster/internode"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
-	"github.com/dynmcp/dynmcp/modules/cluster/internode"
 )
 
 // A testReplica is one of several gateways, with the listener for the others.

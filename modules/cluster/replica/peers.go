@@ -8,8 +8,8 @@ import (
 	"sync"
 
 	"github.com/dynmcp/dynmcp/aggregator"
-	"github.com/dynmcp/dynmcp/transports/gateway"
 	"github.com/dynmcp/dynmcp/modules/cluster/internode"
+	"github.com/dynmcp/dynmcp/transports/gateway"
 )
 
 // Serve serves the other replicas until stop is called. stop ends their connections.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/internal/records"
+	"github.com/dynmcp/dynmcp/modules/cluster/internode"
 	"github.com/dynmcp/dynmcp/modules/cluster/members"
 	"github.com/dynmcp/dynmcp/schema"
-	"github.com/dynmcp/dynmcp/modules/cluster/internode"
 )
 
 // retryInterval is the pause between two attempts to place a server.

@@ -22,9 +22,9 @@ import (
 	"github.com/dynmcp/dynmcp/internal/guard"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/module"
+	"github.com/dynmcp/dynmcp/modules/cluster/internode"
 	"github.com/dynmcp/dynmcp/modules/cluster/members"
 	"github.com/dynmcp/dynmcp/transports/gateway"
-	"github.com/dynmcp/dynmcp/modules/cluster/internode"
 )
 
 // handOver is the time that other replicas have to finish their calls in flight at servers of
