@@ -2,9 +2,11 @@ package upstream
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
@@ -115,6 +117,11 @@ func (a *attempt) trace() *httptrace.ClientTrace {
 			}
 			a.reset()
 		},
+		GotConn: func(got httptrace.GotConnInfo) {
+			if errors.Is(context.Cause(a.ctx), errSentBefore) && !speaksHTTP2(got.Conn) {
+				got.Conn.Close() // net/http uses a connection that is ready, also if the context has ended
+			}
+		},
 		WroteHeaders: func() { a.written.Store(true) },
 		GotFirstResponseByte: func() {
 			a.activity.Add(1)
@@ -124,6 +131,12 @@ func (a *attempt) trace() *httptrace.ClientTrace {
 		// After an interim answer, the next may take any time.
 		Got1xxResponse: func(int, textproto.MIMEHeader) error { a.reset(); return nil },
 	}
+}
+
+// speaksHTTP2 reports whether other requests use a connection, too. They look at the context before they write.
+func speaksHTTP2(conn net.Conn) bool {
+	over, ok := conn.(interface{ ConnectionState() tls.ConnectionState })
+	return ok && over.ConnectionState().NegotiatedProtocol == "h2"
 }
 
 // reset waits for the first byte of an answer.
