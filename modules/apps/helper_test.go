@@ -98,7 +98,7 @@ func serve(t *testing.T, members string, servers []*server) (connect func(capabi
 		t.Cleanup(web.Close)
 		entries = append(entries, fmt.Sprintf(`%q:{"url":%q,"load":"eager"}`, s.name, web.URL))
 	}
-	path := mcptest.Config(t, fmt.Sprintf(`{%s"mcp":{%s}}`, members, strings.Join(entries, ",")))
+	path := mcptest.Config(t, fmt.Sprintf(`{%s"startup_wait":"1m","mcp":{%s}}`, members, strings.Join(entries, ",")))
 	cfg, err := schema.ReadFiles(t.Context(), []string{path}, schema.LoadOptions{Sections: Module.Keys}).Load()
 	if err != nil {
 		t.Fatal(err)
