@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/permit"
-	"github.com/dynmcp/dynmcp/internal/policy"
+	"github.com/dynmcp/dynmcp/modules/policy/rules"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -73,7 +73,7 @@ func TestEndOfASessionEndsItsPermits(t *testing.T) {
 	agg := newQuiet(t, Options{})
 	s, _ := join(agg, "")
 	s.Persistent = true
-	q := &permit.Question{Of: s.LoginOwner(), Persistent: true, Server: "up", Tool: "pay", Rules: &policy.Rules{}, Arguments: json.RawMessage(`{}`)}
+	q := &permit.Question{Of: s.LoginOwner(), Persistent: true, Server: "up", Tool: "pay", Rules: &rules.Rules{}, Arguments: json.RawMessage(`{}`)}
 	if err := q.Prepare(); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dynmcp/dynmcp/modules/policy/rules"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -28,9 +29,8 @@ func TestPolicyThatChangesDuringAQuestion(t *testing.T) {
 		h := st.hosts[0]
 		h.pay("1")
 		settle(h)
-		cfg := *st.agg.config()
-		cfg.Policy = []schema.PolicyRule{{Do: schema.PolicyDeny}}
-		if err := st.agg.Apply(&cfg); err != nil {
+		cfg := st.agg.config().WithKeys(rules.Keys{Policy: []rules.PolicyRule{{Do: schema.PolicyDeny}}})
+		if err := st.agg.Apply(cfg); err != nil {
 			t.Fatal(err)
 		}
 		h.send(h.message(`{"id":1,"result":{"action":"accept","content":{"allow":"once"}}}`))

@@ -20,7 +20,6 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/results"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/catalog/store"
-	"github.com/dynmcp/dynmcp/internal/policy"
 	"github.com/dynmcp/dynmcp/internal/rule"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/schema"
@@ -60,12 +59,9 @@ type state struct {
 func (sv *served) newState(cfg *schema.Config) (*state, error) {
 	sv.opts.Redact.Add(cfg.Secrets()...)
 	st := &state{cfg: cfg}
-	rules, err := policy.New(cfg.Policy)
-	if err != nil {
+	var err error
+	if st.policy, err = rule.Of(cfg); err != nil {
 		return nil, err
-	}
-	if rules != nil {
-		st.policy = rules
 	}
 	if st.exposed, err = sv.surfaces.Of(cfg); err != nil {
 		return nil, err

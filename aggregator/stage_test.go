@@ -26,6 +26,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	browser "github.com/dynmcp/dynmcp/modules/browser/tools"
+	"github.com/dynmcp/dynmcp/modules/policy/rules"
 	proxy "github.com/dynmcp/dynmcp/modules/proxy/tools"
 	scripts "github.com/dynmcp/dynmcp/modules/scripts/tool"
 	"github.com/dynmcp/dynmcp/schema"
@@ -176,7 +177,7 @@ func addedNames() []schema.Section {
 	for _, kind := range added {
 		names.Surfaces = append(names.Surfaces, kind.Name)
 	}
-	return []schema.Section{names}
+	return []schema.Section{names, rules.Section}
 }
 
 // configOf loads a config from its text.

@@ -3,11 +3,19 @@ package schema
 import (
 	"bytes"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/nearest"
 	"github.com/dynmcp/dynmcp/schema/syntax"
+)
+
+// The effects of a rule of the policy.
+const (
+	PolicyAllow = "allow"
+	PolicyAsk   = "ask"
+	PolicyDeny  = "deny"
 )
 
 // HasPolicy reports whether a config file has rules of its own.
@@ -20,7 +28,7 @@ func HasPolicy(name string, data []byte) bool {
 // comes before all others, since the first that matches decides, or in place of one that says no more than
 // it. Without other rules one that allows all other calls follows. Comments and layout stay. An empty do
 // takes the rule out.
-func SetRule(name string, data []byte, match, do string) ([]byte, error) {
+func SetRule(name string, data []byte, match, do string, sections []Section) ([]byte, error) {
 	root, err := parseEdited(name, data)
 	if err != nil {
 		return nil, err
@@ -49,7 +57,7 @@ func SetRule(name string, data []byte, match, do string) ([]byte, error) {
 	if err != nil || bytes.Equal(out, data) {
 		return out, err
 	}
-	return out, checkRules(name, out)
+	return out, checkRules(name, out, sections)
 }
 
 func ruleNode(match, do string) *syntax.Node {
@@ -61,13 +69,17 @@ func ruleNode(match, do string) *syntax.Node {
 }
 
 // checkRules returns the first error in the policy of a config.
-func checkRules(name string, data []byte) error {
-	r := &report{src: &syntax.Source{Name: name, Data: data}}
+func checkRules(name string, data []byte, sections []Section) error {
+	r := &reading{report: report{src: &syntax.Source{Name: name, Data: data}}}
 	root, err := r.src.Parse()
 	if err != nil {
 		return err
 	}
-	r.checkPolicy(root)
+	i := slices.IndexFunc(sections, func(s Section) bool { return !s.Server && s.Type != nil && hasKey(fieldsOf(s.Type), "policy") })
+	if i < 0 {
+		return &syntax.Error{Path: "policy", Err: errors.New(lacksModule("key", documentModules["policy"])), Hint: "use a build with it"}
+	}
+	decodeSection(r, "", root, reflect.New(sections[i].Type).Elem())
 	if len(r.errs) == 0 {
 		return nil
 	}

@@ -32,7 +32,6 @@ func newConfig(doc *Document) *Config {
 		Tree:         doc.Tree,
 		Catalog:      doc.Catalog,
 		Gateway:      doc.Gateway,
-		Policy:       doc.Policy,
 		Scripts:      doc.Scripts,
 		Host:         doc.Host,
 		Instructions: doc.Instructions,
@@ -66,7 +65,6 @@ func (r *reading) decodeDocument(root *syntax.Node) *Document {
 	r.checkExpose(root, &doc)
 	r.checkPins(root, &doc)
 	r.checkGateway(root.Get("gateway"))
-	r.checkPolicy(root)
 	if n := root.Get("scripts"); n != nil && LacksSurface(r.known, ExposeScript) != "" {
 		r.fail(n.At, "scripts", lacksModule("key", surfaceModules[ExposeScript]), "use a build with it, or remove the key")
 	}

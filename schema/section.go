@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"iter"
 	"maps"
 	"reflect"
 	"slices"
@@ -40,6 +41,12 @@ type Checker interface {
 	Check(fail func(what, hint string, at ...any))
 }
 
+// A FormChecker checks keys as they are written, whatever their values are.
+type FormChecker interface {
+	// CheckForm calls fail for each problem in root, the object that has the keys.
+	CheckForm(root *syntax.Node, fail func(at syntax.Pos, path, what, hint string))
+}
+
 // Keys returns the keys of the section with the type T, with their defaults if the config was
 // read without that section.
 func Keys[T any](c *Config) (keys T) {
@@ -66,6 +73,19 @@ func (s Server) WithKeys(keys any) Server {
 	}
 	s.Keys[reflect.TypeOf(keys)] = keys
 	return s
+}
+
+// Sections returns the keys of each section of the document.
+func (c *Config) Sections() iter.Seq[any] { return maps.Values(c.sections) }
+
+// WithKeys returns the config with keys, the value of a section's type.
+func (c *Config) WithKeys(keys any) *Config {
+	with := *c
+	if with.sections = maps.Clone(c.sections); with.sections == nil {
+		with.sections = map[reflect.Type]any{}
+	}
+	with.sections[reflect.TypeOf(keys)] = keys
+	return &with
 }
 
 // entryKeys returns the keys of an entry, those of modules included.
@@ -106,6 +126,9 @@ func decodeServerSections(r *reading, path string, n *syntax.Node, s *Server) {
 func decodeSection(r *reading, path string, n *syntax.Node, v reflect.Value) {
 	before := len(r.errs)
 	r.members(path, n, v, fieldsOf(v.Type()))
+	if checker, ok := v.Addr().Interface().(FormChecker); ok {
+		checker.CheckForm(n, r.fail)
+	}
 	if checker, ok := v.Addr().Interface().(Checker); ok && len(r.errs) == before {
 		checker.Check(func(what, hint string, at ...any) {
 			below, inner := n.Below(at...)

@@ -42,8 +42,6 @@ type Config struct {
 	Catalog Catalog
 	// Gateway holds the settings of the HTTP side.
 	Gateway Gateway
-	// Policy are the rules about calls of tools.
-	Policy []PolicyRule
 	// Profiles are sets of servers by name.
 	Profiles map[string]Profile
 	// Profile is the default profile of the files or, after a selection, the selected one;
@@ -109,8 +107,6 @@ type Document struct {
 	Catalog Catalog `json:"catalog" example:"{max_chars: 4096}"`
 	// How dynmcp is reached over HTTP.
 	Gateway Gateway `json:"gateway" example:"{listen: \"127.0.0.1:8080\"}"`
-	// The rules for calls of tools: the first that matches decides, and the last one must match all others. Left out, all calls are allowed.
-	Policy []PolicyRule `json:"policy" default:"[]" example:"[{match: \"@destructive\", do: ask}, {do: allow}]"`
 	// Sets of servers, by name. See docs/profiles.md.
 	Profiles map[string]Profile `json:"profiles" default:"{}" example:"{work: [files, \"git*\", \"!*-prod\"], home: {servers: [\"notes*\"], expose: [direct]}}"`
 	// The profile that is used if no other is selected. all is every server.

@@ -14,6 +14,7 @@ import (
 	"github.com/dynmcp/dynmcp/modules/metrics"
 	"github.com/dynmcp/dynmcp/modules/openapi"
 	"github.com/dynmcp/dynmcp/modules/pins"
+	"github.com/dynmcp/dynmcp/modules/policy"
 	"github.com/dynmcp/dynmcp/modules/proxy"
 	"github.com/dynmcp/dynmcp/modules/registry"
 	"github.com/dynmcp/dynmcp/modules/sandbox"
@@ -37,6 +38,7 @@ var modules = []module.Module{
 	metrics.Module,
 	openapi.Module,
 	pins.Module,
+	policy.Module,
 	proxy.Module,
 	registry.Module,
 	sandbox.Module,

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/modules/policy/rules"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -79,7 +80,7 @@ var denied = map[string][][2]string{
 }
 
 func (w *walk) surfaces(host *mcptest.Host) {
-	field, _ := reflect.TypeFor[schema.PolicyRule]().FieldByName("Surface")
+	field, _ := reflect.TypeFor[rules.PolicyRule]().FieldByName("Surface")
 	for _, surface := range append(strings.Split(field.Tag.Get("enum"), ","), schema.Surfaces...) {
 		if _, ok := denied[surface]; !ok {
 			w.t.Errorf("the surface %s is in no table", surface)

@@ -27,7 +27,6 @@ var verbs = []cli.Verb{
 	described.Verb,
 	call.Read,
 	call.Prompt,
-	call.Policy,
 	doctor.Verb,
 	costs.Tokens,
 	versionVerb,

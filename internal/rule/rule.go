@@ -4,7 +4,9 @@ package rule
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -58,9 +60,48 @@ type Hider interface {
 	Hides(server, tool, class string) bool
 }
 
-// Judge returns the verdict of rules, which are not nil. It is an error if they panic: the call must
+// A Source is the keys of a section of a config that say the rules.
+type Source interface {
+	// Rules returns the rules, nil if there are none.
+	Rules() (Rules, error)
+}
+
+// Of returns the rules of a config, nil if it has none.
+func Of(cfg *schema.Config) (rules Rules, err error) {
+	for keys := range cfg.Sections() {
+		source, ok := keys.(Source)
+		if !ok {
+			continue
+		}
+		more, err := source.Rules()
+		switch {
+		case err != nil:
+			return nil, err
+		case more != nil && rules != nil:
+			return nil, errors.New("two modules have rules about calls")
+		case more != nil:
+			rules = more
+		}
+	}
+	return rules, nil
+}
+
+// Without returns a config without rules.
+func Without(cfg *schema.Config) *schema.Config {
+	for keys := range cfg.Sections() {
+		if _, ok := keys.(Source); ok {
+			cfg = cfg.WithKeys(reflect.Zero(reflect.TypeOf(keys)).Interface())
+		}
+	}
+	return cfg
+}
+
+// Judge returns the verdict of rules; nil allows every call. It is an error if they panic: the call must
 // not be made then.
 func Judge(rules Rules, c *Call) (v Verdict, err error) {
+	if rules == nil {
+		return Verdict{Do: schema.PolicyAllow}, nil
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			v, err = Verdict{Do: schema.PolicyDeny}, fmt.Errorf("the rules about calls failed: %v", p)

@@ -39,10 +39,37 @@ func TestRulesThatPanicRefuse(t *testing.T) {
 	}
 }
 
+// A sourceA, and a sourceB, are keys that say the same rules.
+type (
+	sourceA struct{ say Rules }
+	sourceB struct{ say Rules }
+)
+
+func (s sourceA) Rules() (Rules, error) { return s.say, nil }
+func (s sourceB) Rules() (Rules, error) { return s.say, nil }
+
+// A config with two sets of rules is refused, since a call would be judged by one of them only.
+func TestRulesOfTwoModules(t *testing.T) {
+	cfg := schema.Single("a", nil).WithKeys(sourceA{broken{}}).WithKeys(struct{ Other int }{1})
+	if rules, err := Of(cfg); rules != (broken{}) || err != nil {
+		t.Errorf("got %v, %v", rules, err)
+	}
+	both := cfg.WithKeys(sourceB{broken{}})
+	if rules, err := Of(both); rules != nil || err == nil {
+		t.Errorf("got %v of two modules", rules)
+	}
+	if rules, err := Of(Without(both)); rules != nil || err != nil {
+		t.Errorf("got %v, %v without rules", rules, err)
+	}
+}
+
 // Without rules, every tool may be called.
 func TestNoRules(t *testing.T) {
 	if may, says := Preflight(nil, &Call{}, "a/b"); !may || says != "" {
 		t.Errorf("got %t, %s", may, says)
+	}
+	if v, err := Judge(nil, &Call{}); err != nil || v.Do != schema.PolicyAllow {
+		t.Errorf("got %v, %v", v, err)
 	}
 	if h := HiddenFrom(nil, ""); h != nil {
 		t.Errorf("got %v", h)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
-	"github.com/dynmcp/dynmcp/internal/policy"
 	"github.com/dynmcp/dynmcp/internal/rule"
 	"github.com/dynmcp/dynmcp/internal/sandbox"
 	"github.com/dynmcp/dynmcp/internal/toolglob"
@@ -51,7 +50,7 @@ type toolCall struct {
 
 // allowed returns why the call may not be made, nil if it may: what refuses calls of hosts refuses
 // this one too. Nobody is asked about it.
-func (call *toolCall) allowed(s schema.Server, rules *policy.Rules, tools []json.RawMessage) error {
+func (call *toolCall) allowed(s schema.Server, rules rule.Rules, tools []json.RawMessage) error {
 	var annotations json.RawMessage
 	for _, tool := range tools {
 		if name, _ := wire.Text(wire.Get(tool, "name")); name == call.Tool {
@@ -62,18 +61,18 @@ func (call *toolCall) allowed(s schema.Server, rules *policy.Rules, tools []json
 	if !toolglob.NewFilter(s.ToolFilter).Passes(call.Tool, access) {
 		return hint.With(fmt.Errorf("%s: the tool_filter of %s leaves it out", call.Tool, s.Name), "do without it, or change the tool_filter")
 	}
-	verdict := rules.Judge(&rule.Call{
+	verdict, err := rule.Judge(rules, &rule.Call{
 		Server: s.Name, Tool: call.Tool, Class: toolglob.ClassOf(annotations), Host: "dynmcp", Surface: schema.ExposeDiscover, Arguments: call.Arguments,
 	})
-	if verdict.Do == schema.PolicyAllow {
-		return nil
+	if err != nil || verdict.Do == schema.PolicyAllow {
+		return err
 	}
 	return hint.With(errors.New(verdict.Because(s.Name+"/"+call.Tool)), "do without it, or change that rule of the config")
 }
 
 // watch starts a server, lists what it has, makes calls, and stops it. trace records its accesses,
 // also before an error.
-func watch(ctx context.Context, s schema.Server, trace *box.Trace, version string, rules *policy.Rules, calls ...toolCall) (err error) {
+func watch(ctx context.Context, s schema.Server, trace *box.Trace, version string, rules rule.Rules, calls ...toolCall) (err error) {
 	defer func() { err = errors.Join(trace.Err(), err) }()
 	c, err := upstream.Open(entry.Traced(s, trace), upstream.ConnOptions{
 		Info: upstream.Info{Name: "dynmcp", Version: version}, Logger: slog.New(slog.DiscardHandler),

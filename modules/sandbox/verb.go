@@ -15,7 +15,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/editfile"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
-	"github.com/dynmcp/dynmcp/internal/policy"
+	"github.com/dynmcp/dynmcp/internal/rule"
 	"github.com/dynmcp/dynmcp/internal/sandbox"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/modules/sandbox/box"
@@ -83,7 +83,7 @@ func (l *learner) run(ctx context.Context, out *terminal.Writer, name string) er
 	if s.Off != nil {
 		return conf.OffError(s)
 	}
-	found, err := l.watch(ctx, cfg.Policy, s)
+	found, err := l.watch(ctx, cfg, s)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (l *learner) run(ctx context.Context, out *terminal.Writer, name string) er
 	return errors.Join(out.Err, l.save(out, cfg, s.Name, found.Box))
 }
 
-func (l *learner) watch(ctx context.Context, policies []schema.PolicyRule, s schema.Server) (learned, error) {
+func (l *learner) watch(ctx context.Context, cfg *schema.Config, s schema.Server) (learned, error) {
 	var calls []toolCall
 	for _, text := range l.calls {
 		tool, arguments, _ := strings.Cut(text, " ")
@@ -106,7 +106,7 @@ func (l *learner) watch(ctx context.Context, policies []schema.PolicyRule, s sch
 		}
 		calls = append(calls, toolCall{tool, json.RawMessage(arguments)})
 	}
-	rules, err := policy.New(policies)
+	rules, err := rule.Of(cfg)
 	if err != nil {
 		return learned{}, err
 	}

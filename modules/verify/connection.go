@@ -20,6 +20,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/login"
 	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
+	"github.com/dynmcp/dynmcp/internal/rule"
 	"github.com/dynmcp/dynmcp/internal/selfloop"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/module"
@@ -100,8 +101,8 @@ func (v *verifier) connectBehind(ctx context.Context, s schema.Server, surface s
 	if v.between != nil {
 		s = v.between(s)
 	}
-	cfg := *v.Cfg
-	cfg.Expose, cfg.Servers, cfg.Policy, cfg.Tree = []string{surface}, []schema.Server{s}, nil, nil
+	cfg := *rule.Without(v.Cfg)
+	cfg.Expose, cfg.Servers, cfg.Tree = []string{surface}, []schema.Server{s}, nil
 	cfg.SingleWrap = surface == schema.ExposeDirect
 	h, near, err := selfhost.Serve(module.Shown(ctx), &cfg, options)
 	if err != nil {

@@ -18,7 +18,6 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/internal/display"
-	"github.com/dynmcp/dynmcp/internal/policy"
 	"github.com/dynmcp/dynmcp/internal/rule"
 	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/internal/wire"
@@ -77,7 +76,7 @@ type verifier struct {
 	selfhost.Target
 	call     bool
 	surfaces []string
-	rules    *policy.Rules
+	rules    rule.Rules
 	wait     time.Duration                     // for an answer
 	between  func(schema.Server) schema.Server // replaces the server behind dynmcp, for tests; may be nil
 }
@@ -105,7 +104,7 @@ func (v *verifier) run(ctx context.Context, names []string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	if v.rules, err = policy.New(v.Cfg.Policy); err != nil {
+	if v.rules, err = rule.Of(v.Cfg); err != nil {
 		return err
 	}
 	conf.SayIfEmpty(v.ErrOut, v.Cfg)
@@ -267,6 +266,7 @@ func (v *verifier) mayCall(s schema.Server) mayCall {
 			return false
 		}
 		call := rule.Call{Server: s.Name, Tool: name, Class: toolglob.ClassOf(wire.Get(tool, "annotations")), Surface: schema.ExposeDirect, Arguments: arguments}
-		return v.rules.Judge(&call).Do == schema.PolicyAllow
+		verdict, err := rule.Judge(v.rules, &call)
+		return err == nil && verdict.Do == schema.PolicyAllow
 	}
 }

@@ -42,7 +42,6 @@ func sections(modules []schema.Section) []section {
 		{"`exchange` of `credentials`", reflect.TypeFor[schema.Exchange](), all},
 		{"`tls`, of a server at an address or in `defaults`", reflect.TypeFor[schema.TLS](), all},
 		{"`scripts`", reflect.TypeFor[schema.Scripts](), all},
-		{"A rule of `policy`", reflect.TypeFor[schema.PolicyRule](), all},
 		{"An entry of `tool_overrides`", reflect.TypeFor[schema.ToolOverride](), all},
 		{"A profile of `profiles`, which may be the list of its servers", reflect.TypeFor[schema.Profile](), all},
 		{"An entry of a profile's `overrides`", reflect.TypeFor[schema.ProfileOverride](), all},

@@ -189,7 +189,6 @@ func Types(modules []schema.Section) map[string]reflect.Type {
 		"Credentials":     reflect.TypeFor[schema.Credentials](),
 		"Exchange":        reflect.TypeFor[schema.Exchange](),
 		"Scripts":         reflect.TypeFor[schema.Scripts](),
-		"PolicyRule":      reflect.TypeFor[schema.PolicyRule](),
 		"ToolOverride":    reflect.TypeFor[schema.ToolOverride](),
 		"Node":            reflect.TypeFor[schema.Node](),
 		"Source":          reflect.TypeFor[schema.Source](),

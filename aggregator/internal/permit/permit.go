@@ -16,8 +16,8 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/internal/display"
-	"github.com/dynmcp/dynmcp/internal/policy/arguments"
 	"github.com/dynmcp/dynmcp/internal/rule"
+	"github.com/dynmcp/dynmcp/internal/strictjson"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -40,7 +40,7 @@ type Question struct {
 
 // Prepare returns why a person cannot judge the arguments, nil if one can. It is called first.
 func (q *Question) Prepare() error {
-	same, err := arguments.Canonical(q.Arguments)
+	same, err := strictjson.Canonical(q.Arguments)
 	if err != nil {
 		return err
 	}

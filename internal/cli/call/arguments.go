@@ -32,9 +32,9 @@ func checkWords(words []string, how string) error {
 	return nil
 }
 
-// argumentObject converts key=value words that checkWords has accepted to an object, with the types
+// ArgumentObject converts key=value words that checkWords has accepted to an object, with the types
 // of the tool's input schema.
-func argumentObject(words []string, schema json.RawMessage) json.RawMessage {
+func ArgumentObject(words []string, schema json.RawMessage) json.RawMessage {
 	var root inputSchema
 	_ = json.Unmarshal(schema, &root) // an unreadable schema has no types
 	object := []byte{'{'}

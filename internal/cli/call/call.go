@@ -67,7 +67,7 @@ func runCall(ctx context.Context, t *selfhost.Target, cmd *cobra.Command, args [
 	}
 	// Errors in the arguments are reported before anything is started.
 	name, words := args[0], args[1:]
-	input, err := readObject(cmd, "json", words)
+	input, err := ReadObject(cmd, "json", words)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func runCall(ctx context.Context, t *selfhost.Target, cmd *cobra.Command, args [
 	}
 	defer h.Close()
 	if input == nil {
-		input = argumentObject(words, tool.InputSchema)
+		input = ArgumentObject(words, tool.InputSchema)
 	}
 	result, err := callTool(ctx, h.Conn, t.ErrOut, tool.Name, input)
 	if err != nil {
@@ -143,9 +143,9 @@ func fraction(progress, total float64) string {
 	return fmt.Sprintf("%g", progress)
 }
 
-// readObject returns the arguments that are given as one object, with a flag or on stdin, or nil
+// ReadObject returns the arguments that are given as one object, with a flag or on stdin, or nil
 // if they are given as words.
-func readObject(cmd *cobra.Command, flag string, words []string) (json.RawMessage, error) {
+func ReadObject(cmd *cobra.Command, flag string, words []string) (json.RawMessage, error) {
 	given := cmd.Flags().Lookup(flag)
 	text, from := given.Value.String(), "--"+flag
 	switch {

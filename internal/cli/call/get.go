@@ -79,7 +79,7 @@ All servers are started for it, or the one that --server names.`,
 	New: (&getter{
 		list: listPrompts, check: checkTexts, method: "prompts/get", print: printPrompt, lists: "dynmcp prompt lists the prompts and their arguments",
 		params: func(args []string) []byte {
-			return fmt.Appendf(nil, `{"name":%s,"arguments":%s}`, wire.Quote(args[0]), argumentObject(args[1:], nil))
+			return fmt.Appendf(nil, `{"name":%s,"arguments":%s}`, wire.Quote(args[0]), ArgumentObject(args[1:], nil))
 		},
 	}).verb,
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/dynmcp/dynmcp/catalog/store"
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/packages"
-	"github.com/dynmcp/dynmcp/internal/policy"
+	"github.com/dynmcp/dynmcp/internal/rule"
 	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
@@ -77,17 +77,17 @@ func FailureOf(cfg *schema.Config, s schema.Server) (why string, at time.Time) {
 }
 
 // HiddenBy returns what the policy of a config hides from the user of this machine, nil if nothing.
-func HiddenBy(cfg *schema.Config) *policy.Hidden {
-	rules, err := policy.New(cfg.Policy)
-	if err != nil { // the schema has checked it
+func HiddenBy(cfg *schema.Config) rule.Hider {
+	rules, err := rule.Of(cfg)
+	if err != nil { // they were checked when the config was read
 		return nil
 	}
-	return rules.Hidden("")
+	return rule.HiddenFrom(rules, "")
 }
 
 // Count counts the tools in the stored listing of a server that pass its filter, and those of them
 // that are hidden, because the policy refuses every call of them.
-func Count(s schema.Server, stored *catalog.Stored, hidden *policy.Hidden) (tools, denied int) {
+func Count(s schema.Server, stored *catalog.Stored, hidden rule.Hider) (tools, denied int) {
 	hides := hidden != nil && hidden.MayHide(s.Name)
 	if stored.ReadTools == nil || len(s.ToolFilter) == 0 && !hides {
 		return stored.Count, 0

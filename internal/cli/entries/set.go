@@ -142,7 +142,7 @@ func (c *change) fileOf(ctx context.Context, name string) (string, error) {
 			rules++
 		}
 	}
-	if rules == 0 || len(cfg.Policy) == 0 {
+	if rules == 0 {
 		return path, nil
 	}
 	i := slices.IndexFunc(cfg.Sources, func(source string) bool {
@@ -206,7 +206,7 @@ func secretsIn(path string, text []byte, name string, sections []schema.Section)
 func (c *change) edit(path string, text []byte, name string) (_ []byte, err error) {
 	for _, at := range c.unset {
 		if match, ok := schema.RulePath(name, at); ok {
-			text, err = schema.SetRule(path, text, match, "")
+			text, err = schema.SetRule(path, text, match, "", c.sections)
 		} else if p, found := schema.PlaceOf(path, text, name, at, c.sections); found != nil {
 			err = found
 		} else {
@@ -219,7 +219,7 @@ func (c *change) edit(path string, text []byte, name string) (_ []byte, err erro
 	for _, assigned := range c.assigned {
 		at, value, _ := strings.Cut(assigned, "=")
 		if match, ok := schema.RulePath(name, at); ok {
-			text, err = schema.SetRule(path, text, match, value)
+			text, err = schema.SetRule(path, text, match, value, c.sections)
 		} else if p, found := schema.PlaceOf(path, text, name, at, c.sections); found != nil {
 			err = found
 		} else {

@@ -15,7 +15,6 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
-	"github.com/dynmcp/dynmcp/internal/policy"
 	"github.com/dynmcp/dynmcp/internal/rule"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -34,7 +33,7 @@ const again = 500 * time.Millisecond
 
 // tools tests whether tools can be called. For so long it tries again what failed.
 func (t *tester) tools(ctx context.Context, names []string, wait time.Duration, asJSON bool) error {
-	rules, err := policy.New(t.Cfg.Policy)
+	rules, err := rule.Of(t.Cfg)
 	if err != nil {
 		return err
 	}
@@ -74,7 +73,7 @@ func (t *tester) tools(ctx context.Context, names []string, wait time.Duration, 
 }
 
 // tryTools starts a server, and reports whether all these tools of it can be called.
-func (t *tester) tryTools(ctx context.Context, server string, results []*toolResult, rules *policy.Rules) bool {
+func (t *tester) tryTools(ctx context.Context, server string, results []*toolResult, rules rule.Rules) bool {
 	var seconds float64
 	s, err := conf.ServerNamed(t.Cfg, server)
 	var view *catalog.View
@@ -99,14 +98,14 @@ func (r *toolResult) fail(err error) {
 }
 
 // judge looks for the tool among those that its server lists, and asks the policy.
-func (r *toolResult) judge(view *catalog.View, rules *policy.Rules) {
+func (r *toolResult) judge(view *catalog.View, rules rule.Rules) {
 	*r = toolResult{Name: r.Name, Result: fail}
 	tool, ok := view.Tool(r.Name)
 	if !ok {
 		r.fail(selfhost.UnknownTool(view, r.Name))
 		return
 	}
-	may, says := rules.Preflight(&rule.Call{Server: tool.Server, Tool: tool.Upstream, Class: tool.Class, Surface: schema.ExposeDiscover}, r.Name)
+	may, says := rule.Preflight(rules, &rule.Call{Server: tool.Server, Tool: tool.Upstream, Class: tool.Class, Surface: schema.ExposeDiscover}, r.Name)
 	if !may {
 		r.Error = says
 		return

@@ -1,4 +1,5 @@
-package arguments
+// Package strictjson reads JSON that every parser reads alike: what some read otherwise is an error.
+package strictjson
 
 import (
 	"bytes"
@@ -7,28 +8,26 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// read returns the arguments of a call in the form of the schema library; no arguments are an
-// empty object.
-func read(input json.RawMessage) (any, error) {
+// Arguments returns the arguments of a call as [Value] does; no arguments are an empty object.
+func Arguments(input json.RawMessage) (any, error) {
 	if len(input) == 0 || string(input) == "null" {
 		return map[string]any{}, nil
 	}
 	if !wire.IsObject(input) || !wire.Valid(input) {
 		return nil, fmt.Errorf("they are %s, not an object", wire.TypeName(input))
 	}
-	return plain(input)
+	return Value(input)
 }
 
-// plain returns a value in the form of the schema library. It is an error if readers may
-// interpret it differently: a duplicate member, a number that some round, a string that is not
-// valid Unicode.
-func plain(raw json.RawMessage) (any, error) {
+// Value returns a value as encoding/json does, with integers as int64 or uint64. It is an error if readers
+// may interpret it differently: a duplicate member, a number that some round, a string that is not valid
+// Unicode.
+func Value(raw json.RawMessage) (any, error) {
 	raw = bytes.TrimSpace(raw)
 	switch {
 	case len(raw) == 0:
@@ -38,7 +37,7 @@ func plain(raw json.RawMessage) (any, error) {
 	case raw[0] == '[':
 		all := []any{}
 		for element := range wire.Elements(raw) {
-			value, err := plain(element)
+			value, err := Value(element)
 			if err != nil {
 				return nil, err
 			}
@@ -65,7 +64,7 @@ func plainObject(raw json.RawMessage) (map[string]any, error) {
 		if _, twice := object[name]; twice {
 			return nil, fmt.Errorf("member %q is there twice", name)
 		}
-		if object[name], err = plain(member); err != nil {
+		if object[name], err = Value(member); err != nil {
 			return nil, err
 		}
 	}
@@ -99,22 +98,10 @@ func plainNumber(text string) (any, error) {
 	return n, nil
 }
 
-// lax returns the form of a name for lax readers: they ignore case, the characters between
-// words, and everything after a NUL.
-func lax(name string) string {
-	name, _, _ = strings.Cut(name, "\x00")
-	return strings.Map(func(r rune) rune {
-		if r == '_' || r == '-' || unicode.IsSpace(r) {
-			return -1
-		}
-		return unicode.ToLower(unicode.ToUpper(r))
-	}, name)
-}
-
 // Canonical returns the arguments of a call in canonical form, so that equal arguments are equal
 // texts. It is an error if readers may interpret them differently.
 func Canonical(input json.RawMessage) ([]byte, error) {
-	value, err := read(input)
+	value, err := Arguments(input)
 	if err != nil {
 		return nil, err
 	}

@@ -1,5 +1,3 @@
-// Package rules checks the rules of a policy as a config has them: what each says, and that no
-// rule is evaded by spelling a call otherwise.
 package rules
 
 import (
@@ -10,29 +8,30 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dynmcp/dynmcp/internal/policy/arguments"
 	"github.com/dynmcp/dynmcp/internal/toolglob"
+	"github.com/dynmcp/dynmcp/modules/policy/arguments"
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// A Mistake is an error in a rule, or in the list of them.
-type Mistake struct {
+// A mistake is an error in a rule, or in the list of them.
+type mistake struct {
 	At         syntax.Pos
 	Path       string
 	What, Hint string
 }
 
-// Check returns the mistakes in the list of rules at a path.
-func Check(path string, list []*syntax.Node) (all []Mistake) {
+// mistakes returns the mistakes in the list of rules at a path: what each says, and that no rule is evaded by
+// spelling a call otherwise.
+func mistakes(path string, list []*syntax.Node) (all []mistake) {
 	for i, item := range list {
 		below := syntax.Item(path, i)
 		all = append(all, checkArguments(syntax.Below(below, "arguments"), list, i)...)
 		open := !slices.ContainsFunc(item.Members, func(m syntax.Member) bool { return m.Key != "do" && m.Value.Kind != syntax.Null })
 		switch last := i == len(list)-1; {
 		case last && !open:
-			all = append(all, Mistake{item.At, below, "there is no rule for all other calls", `end the list with {"do": "allow"} or {"do": "deny"}`})
+			all = append(all, mistake{item.At, below, "there is no rule for all other calls", `end the list with {"do": "allow"} or {"do": "deny"}`})
 		case !last && open:
-			all = append(all, Mistake{item.At, below, "the rules after this one are never reached", "move it to the end, or say what it is for"})
+			all = append(all, mistake{item.At, below, "the rules after this one are never reached", "move it to the end, or say what it is for"})
 		}
 	}
 	return all
@@ -48,7 +47,7 @@ func textOf(rule *syntax.Node, key string) string {
 
 // checkArguments checks the schema of a rule, and that arguments which it does not describe get
 // no more than those that it does: a call can always be spelled otherwise.
-func checkArguments(path string, list []*syntax.Node, i int) (all []Mistake) {
+func checkArguments(path string, list []*syntax.Node, i int) (all []mistake) {
 	n := list[i].Get("arguments")
 	if n == nil || n.Kind == syntax.Null {
 		return nil
@@ -56,10 +55,10 @@ func checkArguments(path string, list []*syntax.Node, i int) (all []Mistake) {
 	match := syntax.Quote(cmp.Or(textOf(list[i], "match"), "SERVER/TOOL"))
 	switch other := allowsRest(list, i); {
 	case textOf(list[i], "do") == "deny":
-		all = append(all, Mistake{n.At, path, "deny together with arguments lets the same arguments pass in other spellings",
+		all = append(all, mistake{n.At, path, "deny together with arguments lets the same arguments pass in other spellings",
 			fmt.Sprintf(`allow what is known and deny the rest: {"match": %s, "do": "allow", "arguments": {…}}, {"match": %[1]s, "do": "deny"}`, match)})
 	case textOf(list[i], "do") == "ask" && other > 0:
-		all = append(all, Mistake{n.At, path, fmt.Sprintf("nobody is asked about the same arguments in other spellings: rule %d allows them", other),
+		all = append(all, mistake{n.At, path, fmt.Sprintf("nobody is asked about the same arguments in other spellings: rule %d allows them", other),
 			fmt.Sprintf(`allow what is known and ask about the rest: {"match": %s, "do": "allow", "arguments": {…}}, {"match": %[1]s, "do": "ask"}`, match)})
 	}
 	_, err := arguments.Compile(n.Compact())
@@ -76,7 +75,7 @@ func checkArguments(path string, list []*syntax.Node, i int) (all []Mistake) {
 		if m.Type != "" {
 			m.Hint = "write " + last + withType(at, m.Type)
 		}
-		all = append(all, Mistake{at.At, below, m.Text, m.Hint})
+		all = append(all, mistake{at.At, below, m.Text, m.Hint})
 	}
 	return all
 }

@@ -10,9 +10,11 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/dynmcp/dynmcp/internal/strictjson"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
@@ -71,7 +73,7 @@ func decode(raw json.RawMessage) (root *jsonschema.Schema, err error) {
 	if !wire.IsObject(raw) {
 		return nil, errors.New("a schema is an object")
 	}
-	value, err := plain(raw)
+	value, err := strictjson.Value(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +111,7 @@ func exactNumbers(value any) error {
 // Fits reports whether the arguments of a call, raw JSON, satisfy the schema; no arguments are
 // an empty object. The error says why they are ambiguous.
 func (s *Schema) Fits(input json.RawMessage) (bool, error) {
-	value, err := read(input)
+	value, err := strictjson.Arguments(input)
 	if err != nil {
 		return false, err
 	}
@@ -155,4 +157,16 @@ func (s *Schema) resemblingName(name string) error {
 		}
 	}
 	return nil
+}
+
+// lax returns the form of a name for lax readers: they ignore case, the characters between
+// words, and everything after a NUL.
+func lax(name string) string {
+	name, _, _ = strings.Cut(name, "\x00")
+	return strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' || unicode.IsSpace(r) {
+			return -1
+		}
+		return unicode.ToLower(unicode.ToUpper(r))
+	}, name)
 }

@@ -1,4 +1,4 @@
-package call
+package policy
 
 import (
 	"context"
@@ -10,19 +10,20 @@ import (
 
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/internal/cli/call"
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/internal/display"
-	"github.com/dynmcp/dynmcp/internal/policy"
 	"github.com/dynmcp/dynmcp/internal/rule"
 	"github.com/dynmcp/dynmcp/internal/toolglob"
+	"github.com/dynmcp/dynmcp/modules/policy/rules"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// Policy shows the effect of the policy on a call.
-var Policy = cli.Verb{
+// verb shows the effect of the policy on a call.
+var verb = cli.Verb{
 	Use:   "policy",
 	Group: cli.Guard,
 	Short: "Explain a policy decision",
@@ -31,14 +32,14 @@ about, and which are refused. Without a subcommand, its rules are listed with th
 tools that each catches. Nothing is started.`,
 	Example: `  dynmcp policy
   dynmcp policy test github/delete_repo`,
-	Verbs: []cli.Verb{policyTestVerb},
+	Verbs: []cli.Verb{testVerb},
 	New: func(cmd *cobra.Command) cli.Run {
 		on := selfhost.Target{Flags: conf.Flags{AsWritten: true}}
 		return on.Run(cmd, func(ctx context.Context, _ []string) error { return listRules(ctx, &on, conf.Wanted(on.Cfg)) })
 	},
 }
 
-var policyTestVerb = cli.Verb{
+var testVerb = cli.Verb{
 	Use:   "test [flags] SERVER | SERVER/TOOL [key=value… | -]",
 	Short: "Show which policy rule decides about a call",
 	Long: `Show which policy rule decides about a call, without making it. Nothing is
@@ -50,11 +51,11 @@ rule catches are listed.`,
 	Args: cobra.ArbitraryArgs,
 	New: func(cmd *cobra.Command) cli.Run {
 		on := selfhost.Target{Flags: conf.Flags{AsWritten: true}, Stored: true}
-		var call rule.Call
+		var asked rule.Call
 		cmd.Flags().String("arguments", "", "the arguments as a JSON `object`; - reads it from stdin")
-		cmd.Flags().StringVar(&call.Principal, "principal", "", "the `user` whose call it is")
-		cmd.Flags().StringVar(&call.Host, "host", "", "the `name` that the host gives itself")
-		cmd.Flags().StringVar(&call.Surface, "surface", schema.ExposeDiscover, "the `surface` that it comes by")
+		cmd.Flags().StringVar(&asked.Principal, "principal", "", "the `user` whose call it is")
+		cmd.Flags().StringVar(&asked.Host, "host", "", "the `name` that the host gives itself")
+		cmd.Flags().StringVar(&asked.Surface, "surface", schema.ExposeDiscover, "the `surface` that it comes by")
 		asJSON := cmd.Flags().Bool("json", false, "print one JSON object")
 		cmd.ValidArgsFunction = selfhost.CompleteTools(&on)
 		return on.Run(cmd, func(ctx context.Context, args []string) error {
@@ -64,18 +65,18 @@ rule catches are listed.`,
 			if s, err := conf.ServerNamed(on.Cfg, args[0]); err == nil && len(args) == 1 && !on.Cfg.SingleWrap {
 				return listRules(ctx, &on, []schema.Server{s})
 			}
-			input, err := readObject(cmd, "arguments", args[1:])
+			input, err := call.ReadObject(cmd, "arguments", args[1:])
 			if err != nil {
 				return err
 			}
-			tool, err := judgedTool(ctx, &on, args[0], &call)
+			tool, err := judgedTool(ctx, &on, args[0], &asked)
 			if err != nil {
 				return err
 			}
-			if call.Arguments = input; input == nil {
-				call.Arguments = argumentObject(args[1:], tool.InputSchema)
+			if asked.Arguments = input; input == nil {
+				asked.Arguments = call.ArgumentObject(args[1:], tool.InputSchema)
 			}
-			return writeVerdict(on.Out, on.Cfg.Policy, &call, *asJSON)
+			return writeVerdict(on.Out, schema.Keys[rules.Keys](on.Cfg).Policy, &asked, *asJSON)
 		})
 	},
 }
@@ -83,30 +84,30 @@ rule catches are listed.`,
 // listRules prints each rule with the known tools of servers that it catches. A tool is listed at every
 // rule whose other conditions may hold, until one that decides in any case.
 func listRules(ctx context.Context, t *selfhost.Target, servers []schema.Server) error {
-	rules, err := policy.New(t.Cfg.Policy)
-	if err != nil {
-		return err
-	}
-	if rules == nil {
+	from := schema.Keys[rules.Keys](t.Cfg).Policy
+	if len(from) == 0 {
 		t.Out.Printf("the config has no policy: all calls are allowed\n")
 		return t.Out.Err
 	}
-	all := selfhost.OnlyServers(t.Cfg, conf.Names(servers)...)
-	all.Policy = nil // it would hide what it denies
+	compiled, err := rules.New(from)
+	if err != nil {
+		return err
+	}
+	all := rule.Without(selfhost.OnlyServers(t.Cfg, conf.Names(servers)...)) // which would hide what they deny
 	h, err := selfhost.Start(ctx, all, t.Log)
 	if err != nil {
 		return err
 	}
 	defer h.Close()
 	decided := map[string]bool{}
-	for i := range t.Cfg.Policy {
-		text, err := json.Marshal(shown(t.Cfg.Policy[i]))
+	for i := range from {
+		text, err := json.Marshal(shown(from[i]))
 		if err != nil {
 			return err
 		}
 		t.Out.Printf("rule %d: %s\n", i+1, text)
 		for _, tool := range h.View().Tools() {
-			names, last := rules.Names(i+1, tool.Server, tool.Upstream, tool.Class)
+			names, last := compiled.Names(i+1, tool.Server, tool.Upstream, tool.Class)
 			if !names || decided[tool.Name] {
 				continue
 			}
@@ -134,8 +135,7 @@ func judgedTool(ctx context.Context, t *selfhost.Target, name string, call *rule
 	if err != nil {
 		return nil, err
 	}
-	known := selfhost.OnlyServers(t.Cfg, server)
-	known.Policy = nil // it would hide what it denies
+	known := rule.Without(selfhost.OnlyServers(t.Cfg, server)) // which would hide what they deny
 	h, err := selfhost.Start(ctx, known, t.Log)
 	if err != nil {
 		return nil, err
@@ -161,16 +161,19 @@ type shownRule struct {
 	Do        string          `json:"do"`
 }
 
-func shown(r schema.PolicyRule) *shownRule {
+func shown(r rules.PolicyRule) *shownRule {
 	return &shownRule{r.Match, r.Principal, r.Host, r.Surface, r.Arguments, r.Do}
 }
 
-func writeVerdict(out *terminal.Writer, from []schema.PolicyRule, call *rule.Call, asJSON bool) error {
-	rules, err := policy.New(from)
+func writeVerdict(out *terminal.Writer, from []rules.PolicyRule, call *rule.Call, asJSON bool) error {
+	compiled, err := rules.Keys{Policy: from}.Rules()
 	if err != nil {
 		return err
 	}
-	v := rules.Judge(call)
+	v, err := rule.Judge(compiled, call)
+	if err != nil {
+		return err
+	}
 	answer := struct {
 		Do        string          `json:"do"`
 		Number    int             `json:"rule_number,omitempty"`

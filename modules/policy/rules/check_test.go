@@ -16,7 +16,7 @@ func check(t *testing.T, rules string) string {
 		t.Fatal(err)
 	}
 	var all []string
-	for _, m := range Check("policy", root.ItemsOf("policy")) {
+	for _, m := range mistakes("policy", root.ItemsOf("policy")) {
 		all = append(all, fmt.Sprintf("%d:%d %s: %s; %s", m.At.Line, m.At.Col, m.Path, m.What, m.Hint))
 	}
 	return strings.Join(all, "\n")

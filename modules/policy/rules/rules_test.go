@@ -1,10 +1,14 @@
-package policy
+package rules
 
 import (
 	"encoding/json"
+	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/dynmcp/dynmcp/internal/rule"
 	"github.com/dynmcp/dynmcp/schema"
@@ -13,11 +17,11 @@ import (
 // rulesOf reads rules as a config has them.
 func rulesOf(t *testing.T, text string) *Rules {
 	t.Helper()
-	cfg, err := schema.LoadText("mcp.json", []byte(`{"mcp":{"a":{"command":"x"}},"policy":`+text+`}`), schema.LoadOptions{})
+	cfg, err := schema.LoadText("mcp.json", []byte(`{"mcp":{"a":{"command":"x"}},"policy":`+text+`}`), schema.LoadOptions{Sections: []schema.Section{Section}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, err := New(cfg.Policy)
+	rules, err := New(schema.Keys[Keys](cfg).Policy)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,11 +164,54 @@ func TestArgumentsAreReadOnlyForTheirRules(t *testing.T) {
 	if got := rules.Judge(&rule.Call{Server: "b", Tool: "t", Arguments: json.RawMessage(`{"a":1,"a":2}`)}); got.Do != "allow" {
 		t.Errorf("got %+v", got)
 	}
-	if got := (*Rules)(nil).Judge(&rule.Call{}); got.Do != "allow" {
-		t.Errorf("without a policy: got %+v", got)
+}
+
+// The rules of a config are those of its key, and there are none without it. A program that does not know the
+// key refuses the config, however lenient it reads it.
+func TestRulesOfAConfig(t *testing.T) {
+	const servers, key = `{"mcp":{"a":{"command":"x"}}`, `,"policy":[{"do":"deny"}]}`
+	load := func(text string, o schema.LoadOptions) (*schema.Config, error) {
+		return schema.LoadText("mcp.json", []byte(text), o)
 	}
-	if rules, err := New(nil); rules != nil || err != nil {
+	known := schema.LoadOptions{Sections: []schema.Section{Section}}
+	cfg, err := load(servers+key, known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rules, err := rule.Of(cfg); err != nil || rules == nil || rules.Judge(&rule.Call{}).Do != "deny" {
 		t.Errorf("got %v, %v", rules, err)
+	}
+	for _, without := range []*schema.Config{rule.Without(cfg), schema.Single("a", nil)} {
+		if rules, err := rule.Of(without); rules != nil || err != nil {
+			t.Errorf("got %v, %v without rules", rules, err)
+		}
+	}
+	if rules, err := rule.Of(cfg.WithKeys(Keys{Policy: []PolicyRule{{Do: "allow", Host: "["}}})); rules != nil || err == nil {
+		t.Errorf("got %v of rules that do not compile", rules)
+	}
+	if cfg, err = load(servers+"}", known); err != nil {
+		t.Fatal(err)
+	}
+	if rules, err := rule.Of(cfg); rules != nil || err != nil {
+		t.Errorf("got %v, %v without the key", rules, err)
+	}
+	for _, o := range []schema.LoadOptions{{}, {Lenient: true}} {
+		if _, err := load(servers+key, o); err == nil || !strings.Contains(err.Error(), "policy: this key needs the module policy") {
+			t.Errorf("without the module: %v", err)
+		}
+	}
+}
+
+// The mistakes in a document are at what they are about.
+func TestMistakesInADocument(t *testing.T) {
+	text, err := os.ReadFile("testdata/arguments_wrong.json.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, want, _ := strings.Cut(string(text), "\n----------\n")
+	_, err = schema.LoadText("mcp.json", []byte(document), schema.LoadOptions{Sections: []schema.Section{Section}})
+	if diff := cmp.Diff(want, fmt.Sprintln(err)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
@@ -189,7 +236,7 @@ func TestMistakesInRules(t *testing.T) {
 		`[{"principal":"[","do":"deny"},{"do":"allow"}]`:                                                    "not a glob",
 		`[{"surface":"phone","do":"deny"},{"do":"allow"}]`:                                                  "phone",
 	} {
-		_, err := schema.LoadText("mcp.json", []byte(`{"mcp":{"a":{"command":"x"}},"policy":`+text+`}`), schema.LoadOptions{})
+		_, err := schema.LoadText("mcp.json", []byte(`{"mcp":{"a":{"command":"x"}},"policy":`+text+`}`), schema.LoadOptions{Sections: []schema.Section{Section}})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", text, err, want)
 		}

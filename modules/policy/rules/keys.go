@@ -1,19 +1,19 @@
-package schema
+package rules
 
 import (
 	"encoding/json"
 
-	"github.com/dynmcp/dynmcp/internal/policy/rules"
+	"github.com/dynmcp/dynmcp/internal/rule"
 	"github.com/dynmcp/dynmcp/internal/toolglob"
+	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// The effects of a rule of the policy.
-const (
-	PolicyAllow = "allow"
-	PolicyAsk   = "ask"
-	PolicyDeny  = "deny"
-)
+// Keys are the keys of the document.
+type Keys struct {
+	// The rules for calls of tools: the first that matches decides, and the last one must match all others. Left out, all calls are allowed.
+	Policy []PolicyRule `json:"policy" default:"[]" example:"[{match: \"@destructive\", do: ask}, {do: allow}]"`
+}
 
 // PolicyRule is a rule for calls of tools. A missing key matches any call.
 type PolicyRule struct {
@@ -31,16 +31,32 @@ type PolicyRule struct {
 	Arguments json.RawMessage `json:"arguments" example:"{properties: {dry_run: {type: boolean, const: true}}, required: [dry_run]}"`
 }
 
-// checkPolicy checks the rules of the policy.
-func (r *report) checkPolicy(n *syntax.Node) {
-	for i, item := range n.ItemsOf("policy") {
-		path := syntax.Item("policy", i)
-		r.checkPattern(syntax.Below(path, "match"), item.Get("match"), toolglob.CheckMatch)
-		for _, key := range []string{"principal", "host"} {
-			r.checkPattern(syntax.Below(path, key), item.Get(key), toolglob.CheckGlob)
+// Section is the section of the keys.
+var Section = schema.SectionOf[Keys]("policy")
+
+// Rules implements rule.Source.
+func (k Keys) Rules() (rule.Rules, error) {
+	if len(k.Policy) == 0 {
+		return nil, nil
+	}
+	return New(k.Policy)
+}
+
+// CheckForm implements schema.FormChecker.
+func (*Keys) CheckForm(root *syntax.Node, fail func(at syntax.Pos, path, what, hint string)) {
+	list := root.ItemsOf("policy")
+	for i, item := range list {
+		for key, check := range map[string]func(string) (what, hint string){"match": toolglob.CheckMatch, "principal": toolglob.CheckGlob, "host": toolglob.CheckGlob} {
+			n := item.Get(key)
+			if n == nil || n.Kind != syntax.Text {
+				continue
+			}
+			if what, hint := check(n.Scalar); what != "" {
+				fail(n.At, syntax.Below(syntax.Item("policy", i), key), what, hint)
+			}
 		}
 	}
-	for _, m := range rules.Check("policy", n.ItemsOf("policy")) {
-		r.fail(m.At, m.Path, m.What, m.Hint)
+	for _, m := range mistakes("policy", list) {
+		fail(m.At, m.Path, m.What, m.Hint)
 	}
 }

@@ -1,4 +1,4 @@
-package policy
+package rules
 
 import (
 	"github.com/dynmcp/dynmcp/internal/rule"
@@ -15,7 +15,7 @@ const maxPrincipals = 1024
 // Hidden returns the tools that are hidden from a principal, nil if there are none. It is the
 // same for all principals that match the same rules.
 func (rs *Rules) Hidden(principal string) *Hidden {
-	if rs == nil || !rs.hides {
+	if !rs.hides {
 		return nil
 	}
 	rs.mu.Lock()

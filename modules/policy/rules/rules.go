@@ -1,6 +1,6 @@
-// Package policy decides which calls of tools are allowed, asked about, or refused, by the rules
+// Package rules decides which calls of tools are allowed, asked about, or refused, by the rules
 // of a config. The first matching rule decides.
-package policy
+package rules
 
 import (
 	"fmt"
@@ -8,13 +8,13 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/dynmcp/dynmcp/internal/policy/arguments"
 	"github.com/dynmcp/dynmcp/internal/rule"
 	"github.com/dynmcp/dynmcp/internal/toolglob"
+	"github.com/dynmcp/dynmcp/modules/policy/arguments"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// Rules are the rules of a config, in order. Nil allows every call.
+// Rules are the rules of a config, in order.
 type Rules struct {
 	all   []compiled
 	hides bool // some rule does
@@ -32,12 +32,8 @@ type compiled struct {
 	arguments                *arguments.Schema
 }
 
-// New compiles the rules of a config, which the schema has already checked. Without rules it
-// returns nil.
-func New(from []schema.PolicyRule) (*Rules, error) {
-	if len(from) == 0 {
-		return nil, nil
-	}
+// New compiles the rules of a config, which were checked when it was read.
+func New(from []PolicyRule) (*Rules, error) {
 	rules := &Rules{hidden: map[string]*Hidden{}, hiddenFrom: map[string]*Hidden{}}
 	for i, r := range from {
 		next, err := compile(r)
@@ -49,7 +45,7 @@ func New(from []schema.PolicyRule) (*Rules, error) {
 	return rules, nil
 }
 
-func compile(from schema.PolicyRule) (r compiled, err error) {
+func compile(from PolicyRule) (r compiled, err error) {
 	server, tool, class := Split(from.Match)
 	r.do, r.class = from.Do, class
 	for _, glob := range []struct {
@@ -86,9 +82,6 @@ func Split(match string) (server, tool, class string) {
 // when everything else of the rule matches. Ambiguous arguments are then refused by that
 // rule, whatever it does otherwise.
 func (rs *Rules) Judge(c *rule.Call) rule.Verdict {
-	if rs == nil {
-		return rule.Verdict{Do: schema.PolicyAllow}
-	}
 	for i := range rs.all {
 		r := &rs.all[i]
 		if !r.matches(c) {
@@ -111,9 +104,6 @@ func (rs *Rules) Judge(c *rule.Call) rule.Verdict {
 // Preflight reports whether a tool, of this name for people, may be called as far as that is known without
 // the arguments, and says why not, or on what it depends: "" for nothing.
 func (rs *Rules) Preflight(c *rule.Call, name string) (may bool, says string) {
-	if rs == nil {
-		return true, ""
-	}
 	for i := range rs.all {
 		r := &rs.all[i]
 		switch {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/dynmcp/dynmcp/internal/strictjson"
 )
 
 // reached are the ways in which a schema reaches a value: %[1]s is the schema of the value, and
@@ -288,7 +290,7 @@ func TestAmbiguousArguments(t *testing.T) {
 		if want == "" && (!fits || err != nil) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: got %v, %v, want %q", input, fits, err, want)
 		}
-		if _, again := Canonical([]byte(input)); (again == nil) != (err == nil) {
+		if _, again := strictjson.Canonical([]byte(input)); (again == nil) != (err == nil) {
 			t.Errorf("%s: got %v and %v", input, err, again)
 		}
 	}
