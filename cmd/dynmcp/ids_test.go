@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
@@ -21,42 +20,6 @@ var planes = map[string]struct {
 	"ourselves":   {"tools/call", `{"name":"discover_tool","arguments":{}}`, "content"},
 	"an upstream": {"tools/call", `{"name":"use_tool","arguments":{"tool_name":"alpha/echo"}}`, "content"},
 	"a resource":  {"resources/read", `{"uri":"fake://alpha/text"}`, "contents"},
-}
-
-func TestIDsComeBackAsTheyWereSent(t *testing.T) {
-	t.Parallel()
-	host := serve(t, fake(t, "alpha"))
-	for plane, c := range planes {
-		for _, id := range []string{`1001`, `"1001"`, `"a b"`, `"\u00e9"`, `"é"`, `9007199254740993`, `-5`, `0`, `""`, `"\"quoted\""`} {
-			m := host.CallRaw(id, c.method, c.params)
-			if m.Error != nil {
-				t.Errorf("%s, id %s: got %s", plane, id, m.Raw)
-			}
-			contains(t, string(m.Result), c.has)
-		}
-	}
-}
-
-func TestInvalidIDsAreRefused(t *testing.T) {
-	t.Parallel()
-	host := serve(t, fake(t, "alpha"))
-	for plane, c := range planes {
-		for _, id := range []string{`null`, `1.5`, `true`, `{}`, `["a"]`} {
-			before := len(host.Messages())
-			line := `{"jsonrpc":"2.0","id":` + id + `,"method":` + quote(c.method)
-			if c.params != nil {
-				line += fmt.Sprint(`,"params":`, c.params)
-			}
-			host.Send(line + "}")
-			m := host.WaitAfter(before, func(m mcptest.Message) bool { return m.IsAnswer() || m.Error != nil })
-			if m.Code() != -32600 || string(m.ID) != "null" {
-				t.Errorf("%s, id %s: got %s", plane, id, m.Raw)
-			}
-		}
-	}
-	if m := host.Call("ping", nil); m.Error != nil {
-		t.Errorf("the session is over: %s", m.Raw)
-	}
 }
 
 func TestIDInFlightIsRefusedOnce(t *testing.T) {
@@ -97,29 +60,6 @@ func TestIDInFlightIsRefusedOnce(t *testing.T) {
 	}
 	other.Open()
 	text.Wait()
-}
-
-func TestRequestsBeforeInitializeAreRefused(t *testing.T) {
-	t.Parallel()
-	e := fake(t, "alpha")
-	host := start(t, e)
-	for plane, c := range planes {
-		if c.method == "ping" {
-			continue
-		}
-		if m := host.Call(c.method, c.params); m.Code() != -32600 {
-			t.Errorf("%s: got %s", plane, m.Raw)
-		}
-	}
-	if m := host.Call("ping", nil); string(m.Result) != "{}" {
-		t.Errorf("ping: got %s", m.Raw)
-	}
-	nothingStarted(t, e)
-	host.Initialize(handshake, nil)
-	if m := host.Call("initialize", hello); m.Code() != -32600 {
-		t.Errorf("a second initialize: got %s", m.Raw)
-	}
-	checkEcho(t, host, "alpha/echo", `{}`)
 }
 
 func TestAnswersWaitForInitialize(t *testing.T) {

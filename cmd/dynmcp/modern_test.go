@@ -51,70 +51,6 @@ func TestDiscoverIntroducesAndStartsNothing(t *testing.T) {
 	nothingStarted(t, e)
 }
 
-func TestListsOfTheStatelessEra(t *testing.T) {
-	t.Parallel()
-	host, old := start(t, fake(t, "alpha"), deferred(t, "later", "Later")), serve(t, fake(t, "alpha"), deferred(t, "later", "Later"))
-	for method, key := range map[string]string{
-		"tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources", "resources/templates/list": "resourceTemplates",
-	} {
-		m := host.Call(method, modern())
-		if string(m.Member("resultType")) != `"complete"` || string(m.Member("ttlMs")) != "0" || string(m.Member("cacheScope")) != `"private"` {
-			t.Errorf("%s: got %s", method, m.Raw)
-		}
-		if got, want := string(m.Member(key)), string(old.Call(method, nil).Member(key)); got != want {
-			t.Errorf("%s: got\n%s\nwant\n%s", method, got, want)
-		}
-	}
-}
-
-func TestCallOfTheStatelessEra(t *testing.T) {
-	t.Parallel()
-	host := start(t, fake(t, "alpha"))
-	for _, c := range []struct{ result, want string }{
-		{`{"content":[],"n":1.0}`, `"resultType":"complete"`},
-		{`{}`, `"resultType":"complete"`},
-		{`{"content":[],"resultType":"odd","n":9007199254740993}`, ``},
-	} {
-		got := string(host.Call("tools/call", modernUse("alpha/raw", `{"result":`+c.result+`}`)).Result)
-		contains(t, got, c.want)
-		rest := got
-		if c.want != "" {
-			rest = strings.NewReplacer(c.want+",", "", ","+c.want, "", c.want, "").Replace(got)
-		}
-		if rest != c.result {
-			t.Errorf("got %s, want %s with %s and nothing else", got, c.result, c.want)
-		}
-	}
-	if m := host.Call("resources/read", modern(`"uri":"fake://alpha/text"`)); string(m.Member("cacheScope")) != `"private"` || string(m.Member("ttlMs")) != "0" {
-		t.Errorf("got %s", m.Raw)
-	}
-	if m := host.Call("tools/call", modernUse("alpha/fail", `{"code":7,"message":"no"}`)); m.Code() != 7 {
-		t.Errorf("got %s", m.Raw)
-	}
-}
-
-func TestEraStaysOutOfOlderServers(t *testing.T) {
-	t.Parallel()
-	host := start(t, fake(t, "alpha"))
-	host.Call("tools/call", useParams("alpha/echo", `{}`, era(`"io.modelcontextprotocol/logLevel":"debug"`, `"mine":{"f":1.0}`)))
-	host.Call("resources/read", modern(`"uri":"fake://alpha/text"`))
-	host.Call("prompts/get", modern(`"name":"alpha.greet"`))
-	seen := 0
-	for _, m := range heard(t, host.Call("tools/call", modernUse("alpha/received", `{}`))) {
-		switch m.Method {
-		case "tools/call", "resources/read", "prompts/get":
-			seen++
-			lacks(t, m.Raw, "io.modelcontextprotocol/")
-			if strings.Contains(m.Raw, `"echo"`) {
-				contains(t, m.Raw, `"_meta":{"mine":{"f":1.0}}`)
-			}
-		}
-	}
-	if seen != 4 {
-		t.Errorf("the server heard %d requests, want 4", seen)
-	}
-}
-
 // TestBadRequestsOfTheStatelessEra sends the same to both planes.
 func TestBadRequestsOfTheStatelessEra(t *testing.T) {
 	t.Parallel()
@@ -218,22 +154,6 @@ func TestQuestionForAStatelessHost(t *testing.T) {
 	}
 	contains(t, host.Call("tools/call", modernUse("alpha/ask", ask("elicitation/create", `{}`))).Text(), "-32601", "supports elicitation")
 	counts(t, host, "sampling/createMessage", 0)
-}
-
-func TestInputRequiredPassesBothWays(t *testing.T) {
-	t.Parallel()
-	host := start(t, fake(t, "alpha", "-era", "new"))
-	input := `{"method":"elicitation/create","params":{"f":1.0}}`
-	m := host.Call("tools/call", modernUse("alpha/ask", input))
-	if string(m.Member("resultType")) != `"input_required"` {
-		t.Fatalf("got %s", m.Raw)
-	}
-	contains(t, string(m.Member("inputRequests")), `"params":{"f":1.0}`)
-	const answers = `{"ask é":{"action":"accept","content":{"n":9007199254740993}}}`
-	m = host.Call("tools/call", modernUse("alpha/ask", input, `"inputResponses":`+answers, `"requestState":`+string(m.Member("requestState"))))
-	if m.Text() != answers {
-		t.Errorf("got %s", m.Raw)
-	}
 }
 
 // TestErasMeet has hosts of each era in front of servers of each.

@@ -18,93 +18,6 @@ import (
 
 // What servers say unasked: progress, log messages, changes of their lists.
 
-func TestProgressComesUnderTheHostsToken(t *testing.T) {
-	t.Parallel()
-	host := serve(t, fake(t, "alpha"))
-	for _, token := range []string{`"tök\u00e9n"`, `7`, `9007199254740993`, `"7"`, `0`} {
-		before := len(host.Messages())
-		m := host.Call("tools/call", useParams("alpha/progress", `{"steps":4}`, `"_meta":{"progressToken":`+token+`}`))
-		if m.Text() != "4 steps" {
-			t.Fatalf("%s: got %s", token, m.Raw)
-		}
-		var steps []string
-		for _, p := range host.Messages()[before:] {
-			if p.Method == "notifications/progress" {
-				steps = append(steps, string(p.Member("message")))
-				if got := string(p.Member("progressToken")); got != token {
-					t.Errorf("got token %s, want %s", got, token)
-				}
-				contains(t, p.Raw, `"total":4.0`, grease)
-			}
-		}
-		if want := []string{`"step 1"`, `"step 2"`, `"step 3"`, `"step 4"`}; !slices.Equal(steps, want) {
-			t.Errorf("%s: got %q, want %q", token, steps, want)
-		}
-	}
-}
-
-func TestProgressOfSimultaneousCallsIsKeptApart(t *testing.T) {
-	t.Parallel()
-	host := serve(t, fake(t, "alpha"), fake(t, "beta"))
-	var calls []*mcptest.Pending
-	for n := range 8 {
-		server := []string{"alpha", "beta"}[n%2]
-		calls = append(calls, host.Go("tools/call", useParams(server+"/progress", fmt.Sprintf(`{"steps":%d}`, n), fmt.Sprintf(`"_meta":{"progressToken":"call %d"}`, n))))
-	}
-	for _, call := range calls {
-		call.Wait()
-	}
-	got := map[string]int{}
-	for _, m := range host.Messages() {
-		if m.Method == "notifications/progress" {
-			got[string(m.Member("progressToken"))]++
-		}
-	}
-	for n := range 8 {
-		if token := fmt.Sprintf(`"call %d"`, n); got[token] != n {
-			t.Errorf("%s: got %d, want %d", token, got[token], n)
-		}
-	}
-}
-
-func TestProgressWithoutATokenOrBehindTheResultIsDropped(t *testing.T) {
-	t.Parallel()
-	host := serve(t, fake(t, "alpha"))
-	use(host, "alpha/progress", nil)
-	lacks(t, use(host, "alpha/received", `{"n":2}`).Text(), "progressToken")
-	host.Call("tools/call", useParams("alpha/fault", `{"mode":"late-progress"}`, `"_meta":{"progressToken":1}`))
-	use(host, "alpha/echo", nil) // what came behind the result has come
-	counts(t, host, "notifications/progress", 0)
-}
-
-func TestLogMessagesNameTheirServer(t *testing.T) {
-	t.Parallel()
-	host := serve(t, fake(t, "alpha"))
-	use(host, "alpha/log", `{"level":"warning","logger":"db","data":{"n":9007199254740993}}`)
-	m := host.WaitMethod("notifications/message", 1)
-	if string(m.Member("logger")) != `"alpha/db"` || string(m.Member("data")) != `{"n":9007199254740993}` || string(m.Member("level")) != `"warning"` {
-		t.Errorf("got %s", m.Raw)
-	}
-	contains(t, m.Raw, grease)
-	use(host, "alpha/log", nil)
-	if m := host.WaitMethod("notifications/message", 2); string(m.Member("logger")) != `"alpha"` {
-		t.Errorf("without a logger: got %s", m.Raw)
-	}
-}
-
-func TestLogMessagesAreVerbatimInSingleWrap(t *testing.T) {
-	t.Parallel()
-	host, want := wrap(t), direct(t, "fakemcp")
-	for n, input := range []string{`{"logger":"db","data":[1.0]}`, `{}`} {
-		use(host, "log", input)
-		want.Tool("log", input)
-		got, want := host.WaitMethod("notifications/message", n+1), want.WaitMethod("notifications/message", n+1)
-		if string(got.Params) != string(want.Params) {
-			t.Errorf("got  %s\nwant %s", got.Params, want.Params)
-		}
-	}
-}
-
 func TestToolChangesAreSeen(t *testing.T) {
 	t.Parallel()
 	alpha, beta := fake(t, "alpha").with("tool_filter", []string{"a*"}), fake(t, "beta", "-bare")
@@ -171,27 +84,6 @@ func TestLastChangeIsAlwaysSeen(t *testing.T) {
 		}
 	}
 	t.Errorf("not seen:\n%s", catalogue(t, host))
-}
-
-func TestOtherNotificationsPass(t *testing.T) {
-	t.Parallel()
-	const params = `{"z":1.0,"a":9007199254740993}`
-	for name, host := range map[string]*mcptest.Host{"alpha/": serve(t, fake(t, "alpha")), "": wrap(t)} {
-		use(host, name+"notify", `{"method":"notifications/x-odd","params":`+params+`}`)
-		if m := host.WaitMethod("notifications/x-odd", 1); string(m.Params) != params {
-			t.Errorf("got %s", m.Raw)
-		}
-	}
-}
-
-func TestRootsChangesReachEveryConnectedServer(t *testing.T) {
-	t.Parallel()
-	alpha, beta, later := fake(t, "alpha"), fake(t, "beta"), deferred(t, "later", "Later")
-	host := serve(t, alpha, beta, later)
-	host.Notify("notifications/roots/list_changed", nil)
-	alpha.WaitFor("notified notifications/roots/list_changed", 1)
-	beta.WaitFor("notified notifications/roots/list_changed", 1)
-	nothingStarted(t, later)
 }
 
 func TestFloodOfOneServerDelaysNoOther(t *testing.T) {
