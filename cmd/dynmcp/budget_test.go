@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
@@ -96,15 +94,6 @@ func evicted(t *testing.T, bad entry, says string) {
 	}
 }
 
-func TestUseCountsTowardTheBudget(t *testing.T) {
-	t.Parallel()
-	host := serve(t, deferred(t, "bad", "Broken", "-fault", "exit-now"))
-	use(host, "bad/echo", nil)
-	load(host, "bad")
-	contains(t, use(host, "bad/echo", nil).Text(), "after 3 attempts")
-	contains(t, load(host, "bad").Text(), "Unknown server: bad")
-}
-
 func TestGivenUpServerIsTriedAgainWhenAskedTo(t *testing.T) {
 	t.Parallel()
 	e := deferred(t, "bad", "Broken", "-fault", "fail-first:3")
@@ -119,44 +108,6 @@ func TestGivenUpServerIsTriedAgainWhenAskedTo(t *testing.T) {
 	contains(t, again().Text(), "bad/echo")
 	contains(t, catalogue(t, host), "- bad/echo")
 	checkEcho(t, host, "bad/echo", `{"n":1}`)
-}
-
-// Nine retries by a model start a dead server once more, not nine times.
-func TestTryingAgainHasABudget(t *testing.T) {
-	t.Parallel()
-	e := deferred(t, "bad", "Broken", "-fault", "exit-now")
-	host := serve(t, e)
-	for range 3 {
-		load(host, "bad")
-	}
-	for range 9 {
-		contains(t, host.Tool("load_mcp", `{"mcp_name":"bad","retry":true}`).Text(), "bad")
-	}
-	contains(t, load(host, "bad").Text(), "given up after 4 failures")
-	if n := e.Count("start"); n != 4 {
-		t.Errorf("got %d starts, want 4: %q", n, e.Events())
-	}
-}
-
-func TestCoalescedLoadsCountOnce(t *testing.T) {
-	t.Parallel()
-	gate := mcptest.NewGate(t)
-	e := deferred(t, "bad", "Broken", "-fault", "gate-init:"+gate.Path+",fail-init")
-	host := serve(t, e)
-	var calls []*mcptest.Pending
-	for range 10 {
-		calls = append(calls, host.Go("tools/call", mcptest.ToolParams("load_mcp", loadArguments("bad"))))
-	}
-	e.WaitFor("initialize", 1)
-	host.Call("ping", nil)
-	gate.Open()
-	for _, call := range calls {
-		contains(t, call.Wait().Text(), "refused as asked")
-	}
-	contains(t, block(catalogue(t, host), "mcp_servers"), "- bad: Broken")
-	if e.Count("start") != 1 {
-		t.Errorf("got %q", e.Events())
-	}
 }
 
 func TestCancelDoesNotCountTowardTheBudget(t *testing.T) {
@@ -202,30 +153,4 @@ func TestHangingStartEndsAtItsTimeout(t *testing.T) {
 			contains(t, block(catalogue(t, host), "mcp_servers"), "- slow: Slow")
 		})
 	}
-}
-
-// TestOnceReadyIsNeverEvicted runs a server that needs a file, so that it can be made to fail
-// later.
-func TestOnceReadyIsNeverEvicted(t *testing.T) {
-	t.Parallel()
-	need := writeFile(t, t.TempDir(), "need", "")
-	e := deferred(t, "later", "Later")
-	script := `[ -e "$NEED" ] || { echo NEED is gone >&2; exit 1; }; exec "$FAKE" -name later -ledger "$LEDGER"`
-	e = e.with("command", "/bin/sh").with("args", []string{"-c", script}).
-		with("env", map[string]string{"NEED": need, "FAKE": mcptest.Fake(t), "LEDGER": e.Path})
-	host := serve(t, e)
-	load(host, "later")
-	if err := os.Remove(need); err != nil {
-		t.Fatal(err)
-	}
-	use(host, "later/crash", nil)
-	for range 5 {
-		m := load(host, "later")
-		contains(t, m.Text(), "NEED is gone")
-		lacks(t, m.Text(), "no longer")
-	}
-	contains(t, use(host, "later/echo", nil).Text(), "outcome not_sent", "NEED is gone")
-	contains(t, catalogue(t, host), "later")
-	writeFile(t, filepath.Dir(need), "need", "")
-	contains(t, load(host, "later").Text(), "later/echo")
 }

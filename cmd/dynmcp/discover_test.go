@@ -186,31 +186,6 @@ func TestQueryFindsTools(t *testing.T) {
 	contains(t, discover(host, `{"query":"xyzzy"}`).Text(), "No tool matches", "post")
 }
 
-func TestListingIsPagedToTheEnd(t *testing.T) {
-	t.Parallel()
-	host := serve(t, fake(t, "alpha", "-bare", "-tools", "250"))
-	seen := map[string]bool{}
-	arguments := `{"server":"alpha"}`
-	for pages := 0; arguments != ""; pages++ {
-		m := discover(host, arguments)
-		answersOnce(t, m)
-		before := len(seen)
-		for line := range strings.Lines(m.Text()) {
-			if name, _, ok := strings.Cut(strings.TrimPrefix(line, "- "), ": "); ok && strings.HasPrefix(line, "- ") {
-				seen[name] = true
-			}
-		}
-		if len(seen) == before || pages > 10 {
-			t.Fatalf("page %d holds nothing new: %s", pages, m.Raw)
-		}
-		_, arguments, _ = strings.Cut(m.Text(), "Go on with discover_tool ")
-		arguments = strings.TrimSuffix(arguments, ".")
-	}
-	if len(seen) != 250 {
-		t.Errorf("got %d tools, want 250", len(seen))
-	}
-}
-
 func TestListingOfEverything(t *testing.T) {
 	t.Parallel()
 	host := serve(t, fake(t, "alpha", "-bare", "-tools", "2", "-instructions", "Mind the gap."), deferred(t, "later", "Later"))
@@ -261,36 +236,6 @@ func TestWrongArgumentsAreNamed(t *testing.T) {
 		t.Errorf("got %s", m.Raw)
 	}
 	contains(t, block(catalogue(t, host), "mcp_servers"), "- later: Later") // nothing was called
-}
-
-func TestToolFilterHidesEverywhere(t *testing.T) {
-	t.Parallel()
-	e := fake(t, "alpha").with("tool_filter", []string{"e*", "!env"})
-	host := serve(t, e)
-	text := catalogue(t, host)
-	contains(t, text, "- alpha/echo:")
-	lacks(t, text, "alpha/env", "alpha/raw")
-	for _, name := range []string{"alpha/env", "alpha/raw"} {
-		contains(t, use(host, name, nil).Text(), "Unknown tool: "+name)
-		contains(t, discover(host, `{"tool_name":`+quote(name)+`}`).Text(), "Unknown tool: "+name)
-	}
-	if n := e.Count("call env") + e.Count("call raw"); n > 0 {
-		t.Errorf("%d hidden tools were called", n)
-	}
-}
-
-func TestOverridesAndAliasesHoldEverywhere(t *testing.T) {
-	t.Parallel()
-	e := fake(t, "alpha").
-		with("tool_overrides", map[string]any{"echo": map[string]string{"description": "Ours."}}).
-		with("path_aliases", map[string]string{"echo": "say"})
-	host := serve(t, e)
-	contains(t, catalogue(t, host), "- alpha/say: Ours.")
-	contains(t, discover(host, `{"tool_name":"alpha/say"}`).Text(), "Name: alpha/say", "Description: Ours.")
-	if got := use(host, "alpha/say", `{"n":1}`).Text(); got != `{"n":1}` {
-		t.Errorf("got %q", got)
-	}
-	contains(t, use(host, "alpha/echo", nil).Text(), "Unknown tool: alpha/echo")
 }
 
 func TestToolsWithOddEntriesAreSkipped(t *testing.T) {

@@ -117,46 +117,10 @@ func TestLoadingWhatIsLoadedIsNoWork(t *testing.T) {
 	told(toolsChanged, 0)
 }
 
-func TestLoadOfAnUnknownServerNamesTheOthers(t *testing.T) {
-	t.Parallel()
-	host := serve(t, deferred(t, "one", "First"), deferred(t, "two", "Second"), fake(t, "now"))
-	m := load(host, "three")
-	if !m.IsError() || m.Error != nil {
-		t.Errorf("got %s", m.Raw)
-	}
-	contains(t, m.Text(), "Unknown server: three", "one, two", "now")
-}
-
 func TestThereIsNoLoadInSingleWrap(t *testing.T) {
 	t.Parallel()
 	if m := load(wrap(t, "-name", "x"), "x"); m.Code() != -32602 {
 		t.Errorf("got %s", m.Raw)
-	}
-}
-
-func TestSimultaneousLoadsStartOneProcess(t *testing.T) {
-	t.Parallel()
-	gate := mcptest.NewGate(t)
-	e := deferred(t, "later", "Later", "-fault", "gate-init:"+gate.Path)
-	host := serve(t, e)
-	var calls []*mcptest.Pending
-	for range 20 {
-		calls = append(calls, host.Go("tools/call", mcptest.ToolParams("load_mcp", loadArguments("later"))))
-	}
-	e.WaitFor("initialize", 1)
-	host.Call("ping", nil) // all of them are in
-	gate.Open()
-	first := calls[0].Wait()
-	if first.IsError() {
-		t.Fatal(first.Raw)
-	}
-	for _, call := range calls[1:] {
-		if m := call.Wait(); string(m.Result) != string(first.Result) {
-			t.Errorf("got\n%s\nand\n%s", first.Result, m.Result)
-		}
-	}
-	if e.Count("start") != 1 || e.Count("initialize") != 1 || e.Count("list tools") != 1 {
-		t.Errorf("got %q", e.Events())
 	}
 }
 
@@ -214,17 +178,6 @@ func TestUseLoadsTheServer(t *testing.T) {
 	if e.Count("start") != 1 || e.Count("call") != 1 {
 		t.Errorf("got %q", e.Events())
 	}
-}
-
-func TestLargeListingIsCutHonestly(t *testing.T) {
-	t.Parallel()
-	host := serve(t, deferred(t, "big", "Many", "-bare", "-tools", "2000"), deferred(t, "medium", "Some", "-bare", "-tools", "200"))
-	m := load(host, "big")
-	if len(m.Text()) > 16<<10 {
-		t.Errorf("the answer has %d bytes", len(m.Text()))
-	}
-	contains(t, m.Text(), "big/tool_001: ", `1 to 100 of 2000. Go on with discover_tool {"server": "big", "offset": 100}.`)
-	contains(t, load(host, "medium").Text(), `1 to 100 of 200. Go on with discover_tool {"server": "medium", "offset": 100}.`)
 }
 
 func TestWaitingForALoadIsShown(t *testing.T) {

@@ -79,38 +79,6 @@ func TestToolsOfALazyServerAlone(t *testing.T) {
 	}
 }
 
-const twoTools = `{"name":"zebra","description":"Runs. And more.","inputSchema":{"type":"object"}}`
-
-func TestToolsAreOneSortedLineEach(t *testing.T) {
-	t.Parallel()
-	host := wrap(t, "-bare", "-tool", twoTools, "-tool", `{"name":"ant","description":"Walks\n  slowly","inputSchema":{"type":"object"}}`)
-	if got, want := block(catalogue(t, host), "tools"), "- ant: Walks slowly\n- zebra: Runs.\n"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-func TestToolsAreGroupedByServer(t *testing.T) {
-	t.Parallel()
-	host := serve(t,
-		fake(t, "beta", "-bare", "-tool", twoTools),
-		fake(t, "alpha", "-bare", "-tool", twoTools, "-tool", `{"name":"ant","inputSchema":{"type":"object"}}`))
-	text := catalogue(t, host)
-	lacks(t, text, "<mcp_servers>")
-	for _, want := range []string{"beta:\n- beta/zebra: Runs.\n", "alpha:\n- alpha/ant\n- alpha/zebra: Runs.\n"} {
-		contains(t, block(text, "tools"), want)
-	}
-}
-
-func TestLazyServersAreListedInConfigOrder(t *testing.T) {
-	t.Parallel()
-	host := serve(t, deferred(t, "zebra", "Last letter"), fake(t, "now", "-bare", "-tools", "1"), deferred(t, "ant", "First letter"))
-	text := catalogue(t, host)
-	if got, want := block(text, "mcp_servers"), "- zebra: Last letter\n- ant: First letter\n"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	contains(t, text, "No tools of these servers are known: call load_mcp with a name", "- now/tool_001: Generated tool 1.")
-}
-
 func TestFiftyLazyServersCostNothing(t *testing.T) {
 	t.Parallel()
 	ledger := mcptest.NewLedger(t)
@@ -208,12 +176,3 @@ func TestSingleWrapIntroducesItselfAsTheServer(t *testing.T) {
 
 // grease is part of the members that fakes add everywhere.
 const grease = `"x-grease":{"n":9007199254740993,"f":1.0,"e":1e2}`
-
-func TestUpstreamPagesAreFollowed(t *testing.T) {
-	t.Parallel()
-	host := wrap(t, "-tools", "25", "-bare", "-page", "4", "-prompt", "p1", "-prompt", "p2", "-prompt", "p3", "-prompt", "p4", "-prompt", "p5")
-	contains(t, catalogue(t, host), "- tool_001:", "- tool_025:")
-	if got := names(host.Call("prompts/list", nil).Member("prompts"), "name"); len(got) != 5 {
-		t.Errorf("got prompts %q", got)
-	}
-}
