@@ -47,7 +47,6 @@ type setting struct {
 	keep    bool           // hosts.Host.Keep
 	serves  bool           // over HTTP, not on its pipes
 	path    string         // of an existing config; "" writes one
-	under   []string       // command and arguments that start dynmcp; empty if unset
 }
 
 // config writes a config and returns its path.
@@ -95,7 +94,7 @@ func (s *soak) launch(set setting) (*host, error) {
 	case s.recordings != "":
 		verb = []string{"record", "-o", filepath.Join(s.recordings, "soak.jsonl")} // later recordings get a number
 	}
-	line := slices.Concat(set.under, []string{s.dynmcp}, verb, []string{"--log-level", level, "-c", path})
+	line := slices.Concat([]string{s.dynmcp}, verb, []string{"--log-level", level, "-c", path})
 	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Env = append(append(os.Environ(), h.marker), set.env...)
 	cmd.Dir = cmp.Or(set.dir, s.dir)

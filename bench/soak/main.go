@@ -8,11 +8,6 @@
 //	          dynmcp is closed, or dynmcp gets SIGTERM, or SIGKILL once it has ended the
 //	          processes of dead guards. Judged: it does end these, and no process is left
 //	          after three seconds.
-//	self      configs start themselves through sh, env, another name of the program,
-//	          dynmcp -- dynmcp -c, or other configs, each in a PID namespace. Judged: a
-//	          chain never has more than four dynmcp at once, without guards, and no
-//	          process is left after the outermost gets EOF or SIGKILL. If PID namespaces
-//	          are not permitted, the step is reported as NOT RUN, also at the end.
 //	calls     numbered calls, one in ten to a server that misbehaves. Judged: each call
 //	          has one answer, either its own or a failure with the outcome; calls to
 //	          servers that answer do not fail; in runs of 200,000 calls and more, RSS
@@ -61,7 +56,7 @@
 //	go run -C bench ./soak                                                 three minutes
 //	go run -C bench ./soak -selftest                                       check that faults are found
 //	go run -C bench ./soak -only calls,deaths -calls 200000                some steps
-//	go run -C bench ./soak -kills 1000 -guards 100 -self 10 -calls 1000000 \
+//	go run -C bench ./soak -kills 1000 -guards 100 -calls 1000000 \
 //	    -gateway 1000000 -abandoned 10000 \
 //	    -deaths 10000 -sessions 100000 -lists 10000 -logins 500         before a release
 //
@@ -95,7 +90,6 @@ func main() {
 	log.SetFlags(0)
 	kills := flag.Int("kills", 24, "kills of each kind")
 	guards := flag.Int("guards", 8, "trials with guards that are killed, for each end of dynmcp")
-	self := flag.Int("self", 1, "chains of configs that reach themselves, of each kind and for each end")
 	atOnce := flag.Int("parallel", 8, "kills at a time, and twice the trials with guards")
 	calls := flag.Int("calls", 20000, "calls under faults")
 	gatewayCalls := flag.Int("gateway", 10000, "calls of a hundred hosts over HTTP under faults")
@@ -120,7 +114,6 @@ func main() {
 	ok, err := s.run(*only, []verdict.Step{
 		{Name: "kills", Run: func() error { return s.kills(*kills, *atOnce) }},
 		{Name: "guards", Run: func() error { return s.guards(*guards, max(*atOnce/2, 1)) }},
-		{Name: "self", Run: func() error { return s.self(*self) }},
 		{Name: "calls", Run: func() error { return s.calls(*calls) }},
 		{Name: "gateway", Run: func() error { return s.gateway(*gatewayCalls, *abandoned) }},
 		{Name: "shared", Run: func() error { return s.shared(attacks(*short || *only == "")) }},

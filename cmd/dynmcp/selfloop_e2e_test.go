@@ -56,14 +56,32 @@ func TestConfigsThatNameOthers(t *testing.T) {
 	contains(t, string(host.Tool("use_tool", `{"tool_name":"wrap/use_tool","tool_input":{"tool_name":"echo","tool_input":{"text":"hi"}}}`).Raw), ownAnswer)
 }
 
-// A config that reaches itself is refused the second time, in a line that says where. Each
-// way leads through a script that counts its runs and ends after twenty, so that a failure
-// ends by itself.
+// A config that reaches itself is refused the second time, in a line that says where, and one
+// that writes ever new configs at the fourth. Each way leads through a script that counts its
+// runs and ends after twenty, so that a failure ends by itself. Of what ran, nothing is left
+// behind a kill either.
 func TestConfigThatReachesItself(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("the ways are shell scripts")
 	}
+	ends := map[string]func(t *testing.T, host *mcptest.Host){"end": func(t *testing.T, host *mcptest.Host) { end(t, host) }}
+	if runtime.GOOS == "linux" {
+		ends["kill"] = func(t *testing.T, host *mcptest.Host) {
+			host.Kill()
+			mcptest.WaitVanished(t, host.Marker())
+		}
+	}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testSelfLoops(t, end)
+		})
+	}
+}
+
+func testSelfLoops(t *testing.T, end func(t *testing.T, host *mcptest.Host)) {
+	const everNew = "ever new configs"
 	dynmcp := mcptest.Dynmcp(t)
 	for name, way := range map[string]string{
 		"sh":                 `exec "$DYNMCP" -c "$DIR/a.json"`,
@@ -74,6 +92,7 @@ func TestConfigThatReachesItself(t *testing.T) {
 		"a wrap":             `exec "$DYNMCP" -- "$DYNMCP" -c "$DIR/a.json"`,
 		"another config":     `exec "$DYNMCP" -c "$DIR/b.json"`,
 		"the directory":      `cd "$DIR/project" && exec "$DYNMCP"`,
+		everNew:              `sed "s/way\"/way\",\"$$\"/" "$DIR/a.json" >"$DIR/$$.json" && exec "$DYNMCP" -c "$DIR/$$.json"`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -91,7 +110,11 @@ func TestConfigThatReachesItself(t *testing.T) {
 			host.Tool("use_tool", `{"tool_name":"loop/x"}`)
 			end(t, host)
 			said, err := os.ReadFile(filepath.Join(dir, "stderr"))
-			if err != nil || !strings.Contains(string(said), "the config reaches itself: ") {
+			want := "the config reaches itself: "
+			if name == everNew {
+				want = "dynmcp is nested 4 deep: "
+			}
+			if err != nil || !strings.Contains(string(said), want) {
 				t.Errorf("got %s, %v", said, err)
 			}
 			times, err := os.ReadFile(count)
