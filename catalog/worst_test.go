@@ -4,11 +4,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dynmcp/dynmcp/internal/display"
 )
 
 // worst are the servers whose generated descriptions read worst, of the 38 of the corpus and of those of
 // livemcpbench: cut within a sentence, with a last word that says nothing, or in two languages.
-var worst = []string{"azure", "azure-all", "kubernetes", "github", "context7", "postgres", "bing-cn-mcp", "ygocdb", "image-extractor", "time"}
+var worst = []string{"azure", "azure-all", "kubernetes", "github", "bing-cn-mcp", "wuwa-mcp", "ygocdb", "Ant Design Components", "image-extractor", "maven-deps-server"}
 
 func TestWorstProposals(t *testing.T) {
 	t.Parallel()
@@ -26,4 +28,35 @@ func TestWorstProposals(t *testing.T) {
 		}
 	}
 	golden(t, "worst_proposals", strings.Join(said, "\n"))
+}
+
+// leadOn are words after which a text goes on.
+var leadOn = strings.Fields("for to of with in on at by from via using and or the a an that which whose when if as into")
+
+// TestProposalsEndWell checks the ends of all descriptions: no word is cut, and none ends with a word that leads on.
+func TestProposalsEndWell(t *testing.T) {
+	t.Parallel()
+	servers, listings := realServers(t)
+	said := map[string]string{}
+	for i, s := range servers {
+		said[s.Name] = one(s, listings[i]).Texts().Proposal(s.Name, "")
+	}
+	more, _, _ := labelled(t, "livemcpbench")
+	for _, info := range more.Servers() {
+		said[info.Name] = more.Texts().Proposal(info.Name, "")
+	}
+	if len(said) < 100 {
+		t.Fatalf("%d servers are described", len(said))
+	}
+	for name, text := range said {
+		words := strings.Fields(strings.TrimRight(text, ".。"))
+		if len(words) == 0 {
+			t.Errorf("%s: no words", name)
+			continue
+		}
+		last := words[len(words)-1]
+		if display.Units(text) > 160 || strings.ContainsAny(text, "…\n") || slices.Contains(leadOn, strings.ToLower(last)) || strings.HasSuffix(last, ",") {
+			t.Errorf("%s: %q", name, text)
+		}
+	}
 }

@@ -70,19 +70,26 @@ func whole(text string) string {
 // unspaced reports whether r is of a script without spaces between words, whose sentences end with 。
 func unspaced(r rune) bool { return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) }
 
+// startsUnspaced reports whether the first word of a text is in such a script, at least in part.
+func startsUnspaced(text string) bool {
+	end := strings.IndexFunc(text, func(r rune) bool { return !unicode.IsLetter(r) })
+	return strings.ContainsFunc(text[:max(end, 0)], unspaced) || end < 0 && strings.ContainsFunc(text, unspaced)
+}
+
 // fewTools is the most tools whose descriptions say more than their names.
 const fewTools = 3
 
 // joined puts one sentence after another, if it says more in the same script and fits.
 func joined(first, second string) string {
-	if first == "" {
+	switch {
+	case first == "":
 		return second
+	case strings.ContainsFunc(first, unspaced) && !startsUnspaced(second):
+		return first
 	}
 	end := ". "
 	if strings.ContainsFunc(first, unspaced) {
-		if end = "。"; !strings.ContainsFunc(second, unspaced) {
-			return first
-		}
+		end = "。"
 	}
 	said, more := search.SetOf(first), 0
 	for w := range search.SetOf(second) {

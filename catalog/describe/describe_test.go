@@ -53,8 +53,11 @@ func TestText(t *testing.T) {
 // A second part that says nothing more, or is in another language, is left out. A long one ends with a part.
 func TestTextEndsWell(t *testing.T) {
 	for want, of := range map[string]Subject{
-		"Convert time between timezones.": {Name: "time", Tools: []Tool{{"convert_time", "Convert time between timezones."}, {"get_time", "Get the time"}}},
-		"使用必应搜索指定的关键词。根据ID获取网页的内容。":       {Name: "bing", Tools: []Tool{{"search", "使用必应搜索指定的关键词。"}, {"fetch_webpage", "根据ID获取网页的内容。"}}},
+		"Convert time between timezones.":                            {Name: "time", Tools: []Tool{{"convert_time", "Convert time between timezones."}, {"get_time", "Get the time"}}},
+		"使用必应搜索指定的关键词。根据ID获取网页的内容。":                                  {Name: "bing", Tools: []Tool{{"search", "使用必应搜索指定的关键词。"}, {"fetch_webpage", "根据ID获取网页的内容。"}}},
+		"Check if a version exists. Latest version of a dependency.": {Name: "m", Tools: []Tool{{"check", "Check if a version exists."}, {"latest", "Get the latest version of a dependency."}}},
+		"Components, docs, examples: get":                            {Name: "ant", Tools: []Tool{{"get_docs", "Get 适用场景 of components"}, {"get_examples", "Get 适用场景"}, {"get_component", ""}, {"get_components", ""}}},
+		"获取角色详细信息。获取角色档案信息。":                                         {Name: "w", Tools: []Tool{{"get_character", "获取角色详细信息。"}, {"get_profile", "获取角色档案信息。"}, {"get_artifact", "Artifact 格式返回 of markdown"}}},
 		"Fetch current documentation whenever the user asks about a library, framework, SDK, API, CLI tool, or cloud service": {Name: "c7",
 			Says: []string{"Fetch current documentation whenever the user asks about a library, framework, SDK, API, CLI tool, or cloud service — even well-known ones like React and all of the others."}, Tools: named("a", "b")},
 	} {

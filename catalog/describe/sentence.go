@@ -42,6 +42,9 @@ func object(sentence string) string {
 	for {
 		word, after, ok := strings.Cut(rest, " ")
 		w := strings.ToLower(word)
+		if w == "if" || w == "whether" { // its clause is no object
+			return sentence
+		}
 		if !ok || !search.IsStopWord(termOf(w)) && !has(general, w) && !has(fillers, w) {
 			return capital(rest)
 		}

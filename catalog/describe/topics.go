@@ -234,8 +234,12 @@ func mostFrequent(done map[string]int) []string {
 // text names the topics and the verbs, in at most so many units.
 func (s summary) text(most int) string {
 	text := capital(s.area)
+	foreign := s.foreign()
 	most = min(most, longest-display.Units(": "+listed(s.verbs)))
 	for _, t := range s.topics {
+		if strings.ContainsFunc(t.words, unspaced) == foreign {
+			continue
+		}
 		next := t.words
 		if text != "" {
 			next = text + ", " + next
@@ -251,6 +255,18 @@ func (s summary) text(most int) string {
 		text = capital(listed(s.verbs))
 	}
 	return text
+}
+
+// foreign reports in which script topics are left out: the one with fewer of the ten best.
+func (s summary) foreign() (unspacedOnes bool) {
+	n := 0
+	best := s.topics[:min(len(s.topics), 10)]
+	for _, t := range best {
+		if strings.ContainsFunc(t.words, unspaced) {
+			n++
+		}
+	}
+	return 2*n < len(best)
 }
 
 // area returns the word that nearly all names begin with, "" if there is none, there are few
