@@ -19,8 +19,10 @@ type File struct {
 	Dir     string
 	Project bool
 
-	root *syntax.Node
-	own  bool // a config of dynmcp, in which mcpServers and servers are as hosts write them
+	root     *syntax.Node
+	defaults map[string]*syntax.Node // of settings of Smithery, by its commandFunction
+
+	own bool // a config of dynmcp, in which mcpServers and servers are as hosts write them
 }
 
 // Open returns the file at path with the document root, which is that of h, or of the host that its
@@ -163,7 +165,7 @@ func byContent(path string, root *syntax.Node) *Host {
 		name string
 	}{
 		{has("server", "mcp_config"), "mcpb"},
-		{has("packages") && root.Has("name") && !root.Has("mcpServers") || has("remotes") && root.Has("name"), "registry"},
+		{has("packages") && root.Has("name") && !root.Has("mcpServers") || has("remotes") && root.Has("name") || strings.HasSuffix(schema, "/server.schema.json"), "registry"},
 		{has("startCommand") || named == "smithery.yaml", "smithery"},
 		{has("context_servers") && !root.Has("mcpServers"), "zed"},
 		{has("amp.mcpServers"), "amp"},

@@ -27,26 +27,18 @@ func (f *File) specialEntries(r Report) (all []Entry, found bool) {
 	one := func(n *syntax.Node, path string) []Entry {
 		return []Entry{{Member: syntax.Member{Key: name, At: n.At, Value: n}, Path: path, File: f}}
 	}
-	leave := func(why string) ([]Entry, bool) {
-		r.Leave(f.root.At, "", name, why)
-		return nil, true
-	}
+	path := syntax.Below("mcpServers", name)
 	switch f.Host.Name {
 	case "mcpb":
 		return one(f.bundled(), "server.mcp_config"), true
 	case "registry":
 		n, why := f.published()
 		if n == nil {
-			return leave(why)
+			n = failed(r, f.root.At, path, why, "look it up with dynmcp search")
 		}
-		return one(n, "packages"), true
+		return one(n, path), true
 	case "smithery":
-		n := commandOf(scalar(below(f.root, []string{"startCommand", "commandFunction"})))
-		if n == nil {
-			return leave("its command is a program that only Smithery runs")
-		}
-		n.At = f.root.At
-		return one(n, "startCommand"), true
+		return one(f.smithery(r, path), path), true
 	}
 	switch named := f.root.Get("mcpServers"); {
 	case named != nil && named.Kind == syntax.Text:
@@ -165,37 +157,4 @@ func arguments(list *syntax.Node) (words []string) {
 		}
 	}
 	return words
-}
-
-var (
-	backticks = lazyregexp.New("`[^`]*`")
-	ofConfig  = lazyregexp.New(`\$\{\s*config\.(\w+)\s*\}`)
-	opening   = lazyregexp.New(`\{\s*"command"`)
-)
-
-// commandOf returns the entry that a commandFunction of Smithery returns, if it is an object of texts
-// and members of its argument, or nil.
-func commandOf(function string) *syntax.Node {
-	function = backticks().ReplaceAllStringFunc(function, func(s string) string {
-		return syntax.Quote(ofConfig().ReplaceAllString(strings.Trim(s, "`"), "$${input:$1}"))
-	})
-	data := syntax.JSONOf5([]byte(function), func(word string) []byte {
-		if key, ok := strings.CutPrefix(word, "config."); ok {
-			return []byte(syntax.Quote("${input:" + key + "}"))
-		}
-		return nil
-	})
-	at := opening().FindIndex(data)
-	if at == nil {
-		return nil
-	}
-	data = data[at[0]:]
-	for i, c := range data {
-		if c == '}' {
-			if n, err := syntax.ParseJSON("x.json", data[:i+1]); err == nil {
-				return n
-			}
-		}
-	}
-	return nil
 }

@@ -47,6 +47,7 @@ type Variables struct {
 	Braces   bool // {env:NAME}, empty if it is not set, and {file:PATH}
 	Commands bool // $(COMMAND)
 	Mustache bool // {{NAME}}
+	Fixed    bool // none of the environment: ${NAME} is text
 	Tilde    bool // ~ at the front of a command, an argument and a folder
 }
 
@@ -107,7 +108,7 @@ var All = []*Host{
 	{Name: "devcontainer", Title: "Devcontainer", Project: []string{".devcontainer/devcontainer.json", ".devcontainer.json"}, Form: ReadOnly, Settings: true,
 		Lists: [][]string{{"customizations", "vscode", "mcp", "servers"}, {"customizations", "vscode", "settings", "mcp", "servers"}}, Variables: Variables{Tilde: true}},
 	{Name: "claude-plugin", Title: "Claude Code plugin", Project: []string{".claude-plugin/plugin.json"}, Lists: servers, Form: ReadOnly, Settings: true},
-	{Name: "mcpb", Title: "MCP bundle", Form: ReadOnly, Settings: true},
+	{Name: "mcpb", Title: "MCP bundle", Form: ReadOnly, Settings: true, Variables: Variables{Fixed: true}},
 	{Name: "registry", Title: "MCP registry", Form: ReadOnly, Settings: true},
 	{Name: "smithery", Title: "Smithery", Project: []string{"smithery.yaml"}, Form: ReadOnly, Settings: true},
 }

@@ -236,7 +236,11 @@ func (e *entry) filter(m syntax.Member, hides bool) {
 		if hides {
 			pattern.Scalar = "!" + pattern.Scalar
 		}
-		if pattern.Scalar != "*" && item.Kind == syntax.Text { // as without a filter
+		if item.Kind != syntax.Text {
+			e.notRead(m, "its items are not names of tools")
+			return
+		}
+		if pattern.Scalar != "*" { // as without a filter
 			patterns = append(patterns, &pattern)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 var (
 	anyReference = lazyregexp.New(`\$?\$\{\{[^}]*\}\}|\$?\$\{[^}]*\}|\{\{\s*\w+\s*\}\}|\{(?:env|file):[^}]+\}|\$\([^)]*\)|\$[A-Za-z_][A-Za-z0-9_]*`)
 	wordAtEnd    = lazyregexp.New(`[A-Za-z0-9_-]+$`)
+	wordStart    = lazyregexp.New(`([a-z0-9])([A-Z])`)
 	envReference = lazyregexp.New(`^env[:.]\s*([A-Za-z_][A-Za-z0-9_]*)(?::-?(.*))?$`)
 )
 
@@ -115,6 +116,9 @@ func (e *entry) inBraces(ref, inner string, note func(string)) string {
 	switch kind {
 	case "input", "prompt", "promptString", "user_config":
 		name := reference.VariableName(id)
+		if e.Host.Name == "smithery" { // apiToken
+			name = reference.VariableName(wordStart().ReplaceAllString(id, "${1}_${2}"))
+		}
 		note(fmt.Sprintf("the host asks for %s; dynmcp takes it from the variable %s", id, name))
 		if fallback, ok := e.fallback(id); ok {
 			name += ":-" + fallback
@@ -133,6 +137,11 @@ func (e *entry) inBraces(ref, inner string, note func(string)) string {
 			note(fmt.Sprintf("the host runs its command %s; dynmcp takes the result from the variable %s", id, name))
 			return "${" + name + "}"
 		}
+	}
+	if folder := e.folders(ref); e.Host.Variables.Fixed && folder == ref {
+		return "$" + ref
+	} else if e.Host.Variables.Fixed {
+		return folder
 	}
 	return ref
 }
@@ -170,11 +179,13 @@ func (f *File) ask(id string) *syntax.Node {
 
 // fallback returns the default of a value that the host asks for.
 func (f *File) fallback(id string) (string, bool) {
-	asked := f.ask(id)
-	if asked == nil {
+	asked, d := f.ask(id), f.defaultOf(id)
+	if f.Host.Name == "smithery" && d == nil {
+		return "", !f.isRequired(id)
+	}
+	if asked == nil && d == nil {
 		return "", false
 	}
-	d := asked.Get("default")
 	if d == nil || d.Kind == syntax.List || d.Kind == syntax.Object || d.Kind == syntax.Null {
 		required := asked.Get("required")
 		return "", below(f.root, []string{"user_config", id}) != nil && scalar(required) != "true" && asked.Get("multiple") == nil && (d == nil || d.Kind != syntax.List)
@@ -183,7 +194,15 @@ func (f *File) fallback(id string) (string, bool) {
 	return value, !strings.Contains(value, "}")
 }
 
-// folders replaces the folders that a default of a bundle may name.
+// defaultOf returns what the file says a value is if nobody gives another.
+func (f *File) defaultOf(id string) *syntax.Node {
+	if d := f.defaults[id]; d != nil {
+		return d
+	}
+	return f.ask(id).Get("default")
+}
+
+// folders replaces the folders that a bundle may name.
 func (f *File) folders(s string) string {
 	return strings.NewReplacer("${HOME}", home(), "${DESKTOP}", filepath.Join(home(), "Desktop"), "${DOCUMENTS}", filepath.Join(home(), "Documents"),
 		"${DOWNLOADS}", filepath.Join(home(), "Downloads"), "${__dirname}", f.Dir).Replace(s)

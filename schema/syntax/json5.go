@@ -12,8 +12,8 @@ var (
 )
 
 // JSONOf5 returns JSON with comments for JSON5: texts in single quotes and keys without quotes get
-// double ones. bare returns the JSON of any other word that is a value, nil to leave it as it is.
-func JSONOf5(data []byte, bare func(word string) []byte) []byte {
+// double ones.
+func JSONOf5(data []byte) []byte {
 	var out bytes.Buffer
 	for len(data) > 0 {
 		token := json5Token().Find(data)
@@ -34,8 +34,6 @@ func JSONOf5(data []byte, bare func(word string) []byte) []byte {
 			out.Write(token)
 		case isKey:
 			out.WriteString(Quote(word))
-		case bare != nil && bare(word) != nil:
-			out.Write(bare(word))
 		default:
 			out.Write(token)
 		}

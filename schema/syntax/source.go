@@ -85,7 +85,7 @@ func (s *Source) Parse() (*Node, error) {
 	case IsTOML(name):
 		return parseTOML(s)
 	case strings.HasSuffix(name, ".json5") || strings.HasSuffix(name, "openclaw.json"):
-		return parseJSON(&Source{Name: s.Name, Data: JSONOf5(s.Data, nil)})
+		return parseJSON(&Source{Name: s.Name, Data: JSONOf5(s.Data)})
 	case IsYAML(s.Name, s.Data):
 		return parseYAML(s)
 	}

@@ -18,8 +18,8 @@ import (
 )
 
 // readServers reads the servers of the named hosts, or of all hosts if none is named, and
-// reports on each file. Finding no server is an error if a host or a file was named, or if a
-// file could not be read.
+// reports on each file. Finding no server is an error if a host was named, or a file that is no
+// host's, or if a file could not be read.
 func (m *importer) readServers(ctx context.Context, names []string) ([]hosts.Server, error) {
 	chosen, err := chooseHosts(ctx, names, m.from)
 	if err != nil {
@@ -61,6 +61,8 @@ func (m *importer) readServers(ctx context.Context, names []string) ([]hosts.Ser
 	}
 	switch {
 	case len(all) > 0 || !wanted:
+	case m.from != "" && chosen[0].Name != "": // as hosts take it
+		return nil, nil
 	case m.from != "":
 		return nil, fmt.Errorf("no servers found in %s", m.from)
 	default:

@@ -122,6 +122,10 @@ func (m *importer) run(ctx context.Context, names []string) (config string, adde
 	if err != nil {
 		return "", nil, err
 	}
+	if len(servers) == 0 && m.from != "" {
+		m.out.Printf("%s has no servers that can be imported\n", m.from)
+		return "", nil, nil
+	}
 	if len(servers) == 0 {
 		m.out.Say("No host here has servers yet, so there is nothing to import.")
 		m.out.Printf("To add a server: dynmcp add NAME -- COMMAND ARGS…\nTo import a file: dynmcp import --from FILE\n")
