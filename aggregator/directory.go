@@ -45,25 +45,25 @@ func (d Directory) Named(key string) string {
 	return key
 }
 
-// InputSchema returns the input schema of a tool by its name on the direct surface; nil if
-// there is no such tool. If only is not empty, it names the one server or profile to look in.
-func (d Directory) InputSchema(only, name string) json.RawMessage {
-	view := d.agg.catalog.View()
+// InputSchema returns the input schema of a tool of a principal by its name on the direct surface; nil
+// if there is no such tool. If only is not empty, it names the one server or profile to look in.
+func (d Directory) InputSchema(principal, only, name string) json.RawMessage {
+	views := d.agg.catalog.Views()
 	if only != "" {
-		view = d.agg.catalog.Single(only)[catalog.NoTasks]
+		views = d.agg.catalog.Single(only)
 	}
 	if in, ok := strings.CutPrefix(only, ProfilePrefix); ok {
-		view = d.agg.catalog.Profile(in)[catalog.NoTasks]
+		views = d.agg.catalog.Profile(in)
 	}
-	if t, ok := view.Direct(name); ok {
+	if t, ok := views.With(d.agg.catalog.Own(principal))[catalog.NoTasks].Direct(name); ok {
 		return t.InputSchema
 	}
 	return nil
 }
 
-// TreeKind returns what is at a path of the tree: "node", "tool", or "" for nothing.
-func (d Directory) TreeKind(where string) string {
-	switch here := tree.Of(d.agg.config()).At(d.agg.catalog.View(), path.Clean("/"+strings.TrimSpace(where))); {
+// TreeKind returns what is at a path of the tree for a principal: "node", "tool", or "" for nothing.
+func (d Directory) TreeKind(principal, where string) string {
+	switch here := tree.Of(d.agg.config()).At(d.agg.catalog.ViewFor(principal), path.Clean("/"+strings.TrimSpace(where))); {
 	case here.Tool != nil:
 		return "tool"
 	case here.Node != nil:

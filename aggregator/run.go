@@ -106,15 +106,16 @@ func (a run) Fatal(err error) { a.cancel(&FatalError{Err: err}) }
 
 // Published implements pinning.Run; Listed, Refreshed and Keep implement listing.Run.
 
-func (a run) Published(before *catalog.View) { a.published(before) }
+func (a run) Published(before *catalog.View) { a.published("", before) }
 
-func (a run) Listed(server string, before *catalog.View) {
-	a.published(before)
+func (a run) Listed(u *lazy.Upstream, before *catalog.View) {
+	principal, server := fleet.ListsTo(u), u.Server.Name
+	a.published(principal, before)
 	if !a.observation.HearListings() {
 		return
 	}
 	if known, ok := before.Pinned(server); ok {
-		tools, _ := a.catalog.View().Pinned(server)
+		tools, _ := a.catalog.ViewFor(principal).Pinned(server)
 		a.observation.Listed(server, known, tools)
 	}
 }
@@ -122,6 +123,9 @@ func (a run) Listed(server string, before *catalog.View) {
 func (a run) Refreshed(u *lazy.Upstream, changed map[string]bool) { a.fleet.NotifyReplicas(u, changed) }
 
 func (a run) Keep(u *lazy.Upstream, l *catalog.Listing) {
+	if fleet.ListsTo(u) != "" { // the store and the pins are for those who run dynmcp
+		return
+	}
 	a.pinning.Listed(a.ctx, u.Server)
 	a.state.Load().store.KeepListing(u.Server, cmp.Or(a.catalog.Listed(u.Server.Name), l))
 }

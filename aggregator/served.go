@@ -129,6 +129,7 @@ func catalogServers(cfg *schema.Config, held *pinning.Pins) []catalog.Server {
 			Filter:         s.ToolFilter,
 			Types:          cfg.Catalog.Definitions == schema.DefinitionsTypes,
 			Guard:          held.Guard(s.Name),
+			Personal:       s.IsPersonal(),
 			MaxOutputChars: results.LowerLimit(s.MaxOutputChars, cfg.Catalog.MaxResultChars),
 			Aliases:        s.PathAliases,
 			Overrides:      results.Overrides(s.ToolOverrides, cfg.Catalog.MaxResultChars),
@@ -164,7 +165,7 @@ func (sv *served) followListings(ctx context.Context, st *state) {
 		}
 		sv.lock.RUnlock()
 		if current {
-			sv.published(before)
+			sv.published("", before)
 		}
 	})
 }
@@ -195,14 +196,15 @@ func (sv *served) noteStatus(u *lazy.Upstream, status lazy.Status) {
 	}
 }
 
-// published logs problems that the catalogue did not have before, and has hosts notified.
-func (sv *served) published(before *catalog.View) {
+// published logs problems that the catalogue did not have before, and has hosts notified. before is the
+// view that a principal had; "" is for all.
+func (sv *served) published(principal string, before *catalog.View) {
 	known := map[string]bool{}
 	conflicts, warnings := problems(sv.config(), before)
 	for _, w := range slices.Concat(conflicts, warnings) {
 		known[w] = true
 	}
-	conflicts, warnings = problems(sv.config(), sv.catalog.View())
+	conflicts, warnings = problems(sv.config(), sv.catalog.ViewFor(principal))
 	for _, w := range conflicts {
 		if !known[w] {
 			sv.log.Error(w)

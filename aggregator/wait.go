@@ -71,7 +71,7 @@ func (w wait) pending(began time.Time) (changed <-chan struct{}, left time.Durat
 			return w.recheck, left
 		}
 		for _, u := range agg.set.Everything() {
-			if w.server != "" && u.Server.Name != w.server || !agg.fleet.Includes(w.session.Session, u.Server.Name) {
+			if w.server != "" && u.Server.Name != w.server || !agg.fleet.Includes(w.session.Session, u.Server.Name) || w.isOthers(u) {
 				continue
 			}
 			if fetching := agg.fleet.Of(u).Listing.Refreshing(); fetching != nil {
@@ -89,6 +89,12 @@ func (w wait) pending(began time.Time) (changed <-chan struct{}, left time.Durat
 		return w.starting(w.isDoubted), left
 	}
 	return nil, 0
+}
+
+// isOthers reports whether an upstream lists to another principal alone.
+func (w wait) isOthers(u *lazy.Upstream) bool {
+	principal := fleet.ListsTo(u)
+	return principal != "" && principal != w.session.User
 }
 
 // isDoubted reports whether a host as patient as that of w waited for u in vain. What is about one server
@@ -142,7 +148,7 @@ func (w wait) starting(without func(*lazy.Upstream) bool) <-chan struct{} {
 	view := w.session.Plain()
 	return w.session.agg.fleet.Startup.Pending(func(u *lazy.Upstream) bool {
 		info, known := view.Server(u.Server.Name)
-		return (known || w.session.ProfileName == "") && !info.Stored && (w.server == "" || u.Server.Name == w.server) && (without == nil || !without(u))
+		return (known || w.session.ProfileName == "") && !info.Stored && !w.isOthers(u) && (w.server == "" || u.Server.Name == w.server) && (without == nil || !without(u))
 	})
 }
 

@@ -23,6 +23,8 @@ type Server struct {
 
 	MaxOutputChars int // of a result of its tools; 0 is no limit
 
+	Personal bool // it has a listing for each principal, see own.go
+
 	Guard *pins.Guard // knows the approved tools; nil approves all
 
 	Filter    []string                       // globs on upstream tool names, or classes; "!" denies
@@ -36,6 +38,7 @@ type Server struct {
 // concurrent use.
 type Catalog struct {
 	views atomic.Pointer[Views]
+	own   atomic.Pointer[map[string]*Own] // by principal; nil without a server that has listings of principals
 
 	mu       sync.Mutex
 	servers  []Server                // declared, config order
@@ -46,6 +49,7 @@ type Catalog struct {
 	parts    map[string]*serverView  // server → what the current view shows of it
 	profiles map[string]*profileView // by name
 	singles  map[string]singleView   // server → its views in single-wrap mode
+	personal map[string]bool         // server → Server.Personal
 }
 
 // New returns an empty catalogue.
@@ -88,14 +92,18 @@ func (c *Catalog) Single(name string) *Views {
 }
 
 // Unloaded returns the views of a profile, or of all servers if it is "", as if no lazy
-// server had been loaded in this run: lazy servers show their stored listings.
-func (c *Catalog) Unloaded(profile string) *Views {
+// server had been loaded in this run: lazy servers show their stored listings. own is that of the
+// principal.
+func (c *Catalog) Unloaded(profile string, own *Own) *Views {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	offered := c.offeredLocked(profile)
 	for i, p := range offered {
 		if s := p.server; s.Lazy && c.indexed[s.Name] != nil {
 			offered[i] = newServerView(s, c.stored[s.Name], "", nil, NoTasks)
+		}
+		if own != nil {
+			offered[i] = own.unloaded(offered[i])
 		}
 	}
 	return viewsOf(offered)
@@ -116,6 +124,7 @@ func (c *Catalog) Declare(servers []Server) {
 		}
 	}
 	c.indexed = kept
+	c.declareOwnLocked()
 	c.evicted = map[string]bool{}
 	maps.DeleteFunc(c.down, func(name, _ string) bool { _, still := kept[name]; return !still })
 	c.publishLocked()
@@ -149,8 +158,8 @@ func (c *Catalog) Index(name string, l *Listing) *Indexed {
 	return &Indexed{p}
 }
 
-// Put records a server's listing. nil forgets it: the server stays offered, with its stored
-// listing if there is one. An evicted server is offered again. Put reports false and does
+// Put records a server's listing. nil forgets it, for all principals: the server stays offered, with its
+// stored listing if there is one. An evicted server is offered again. Put reports false and does
 // nothing if the server is not declared, as when a load outlives a reload. Of concurrent
 // calls for one server any may win, so its caller must serialize them.
 func (c *Catalog) Put(name string, l *Indexed) bool {
@@ -163,6 +172,8 @@ func (c *Catalog) Put(name string, l *Indexed) bool {
 	if l != nil {
 		c.indexed[name] = l.view.index
 		c.parts[name] = l.view // publishLocked uses it if the declaration is still the same
+	} else {
+		c.forgetOwnLocked(name)
 	}
 	delete(c.evicted, name)
 	delete(c.down, name)

@@ -47,6 +47,8 @@ type index struct {
 
 	prompts, resources, templates []entry.Named
 
+	digest string // of the listing, if it is one of a principal
+
 	hidden map[string]entry.LeftOut // tools that are left out, by name
 	read   entry.Reader             // with warnings of what was left out, and why
 }

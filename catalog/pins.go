@@ -27,11 +27,12 @@ func (x *index) pin() []pins.Tool {
 
 // judge records which of the tools that pass the filter are not approved.
 func (p *serverView) judge() {
-	if p.server.Guard == nil {
+	g := p.server.Guard
+	if g == nil || p.server.Personal && !g.Blocks() && !g.Pinned() && g.Broken() == nil { // the first listing may be one that nobody else is shown
 		return
 	}
 	p.unapproved = map[string]pins.Verdict{}
-	for i, v := range p.server.Guard.Judge(p.index.pinned()) {
+	for i, v := range g.Judge(p.index.pinned()) {
 		if e := p.index.tools[i]; v.Kind != pins.Approved && p.filter.Passes(e.Name, e.Access) {
 			p.unapproved[e.Name] = v
 		}

@@ -22,7 +22,7 @@ const (
 )
 
 // ownWords are pages that have a limit of their own.
-var ownWords = map[string]int{"docs/login.md": 1370, "docs/openapi.md": 640, "docs/apps.md": 700, "docs/sandbox.md": 1020, "docs/secrets.md": 450, "docs/moving.md": 1000, "docs/definitions.md": 450, "docs/policy.md": 720, "docs/activity.md": 560, "docs/ui.md": 600, "docs/trust.md": 740, "docs/descriptions.md": 630, "docs/registries.md": 760, "docs/profiles.md": 440, "docs/scripts.md": 860, "docs/verify.md": 700, "docs/recording.md": 870}
+var ownWords = map[string]int{"docs/login.md": 1390, "docs/openapi.md": 640, "docs/apps.md": 700, "docs/sandbox.md": 1020, "docs/secrets.md": 450, "docs/moving.md": 1000, "docs/definitions.md": 450, "docs/policy.md": 720, "docs/activity.md": 560, "docs/ui.md": 600, "docs/trust.md": 740, "docs/descriptions.md": 630, "docs/registries.md": 760, "docs/profiles.md": 440, "docs/scripts.md": 860, "docs/verify.md": 700, "docs/recording.md": 870}
 
 // documents reads the pages that users read, by path.
 func documents(t *testing.T) map[string]string {

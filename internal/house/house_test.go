@@ -47,15 +47,15 @@ var outgrown = map[string]struct {
 }{
 	"lines of the core": {80_200, "pins, profiles and the tree are wired by hand still"},
 
-	"lines": {107_000, "what the seeds ask for stays, and scripts, registries, the page, verify, recordings, OpenAPI, Apps and credentials came"},
+	"lines": {107_400, "what the seeds ask for stays, and scripts, registries, the page, verify, recordings, OpenAPI, Apps and credentials came"},
 
 	"references up in schema/hostfile": {25, "an entry may name a file that has entries, and the table of keys refers to the conversions"},
 
 	"package schema": {4_800, "the keys of entries in modules, of each user's credentials, and edits of any key came"},
 
-	"package aggregator": {4_250, "modules that serve extensions came"},
+	"package aggregator": {4_260, "modules that serve extensions came"},
 
-	"package catalog": {4_200, "what extensions need of lists, and shorter lines of many servers came"},
+	"package catalog": {4_350, "what extensions need of lists, shorter lines of many servers, and listings of each user came"},
 
 	"package transports/oauth": {4_350, "logins of each user, and the exchange of tokens came"},
 

@@ -102,7 +102,9 @@ type world struct {
 	t        *testing.T
 	issuer   *issuer
 	services []*service
+	text     string // of cfg
 	cfg      *schema.Config
+	listings string // the directory of stored listings, "" for none
 	memory   *memkv.Memory
 	keys     *seal.Keys
 	store    *oauth.LoginStore // of the operator
@@ -117,24 +119,25 @@ type replica struct {
 }
 
 func newWorld(t *testing.T, life time.Duration) *world {
-	w := &world{t: t, issuer: newIssuer(t), memory: memkv.New(), keys: seal.Random()}
-	var entries []string
-	for i, credentials := range []string{
+	return newWorldOf(t, life, `"startup_wait": "5s"`,
 		`"credentials": "user", "auth": {"client_id": "gw", "client_secret": "s"}`,
 		`"credentials": "user", "auth": {"client_id": "gw", "client_secret": "s"}`,
 		`"credentials": "user", "auth": {"client_id": "gw", "client_secret": "s"}`,
 		`"credentials": "user", "headers": {"Authorization": "none", "X-Key": "${user:KEY}"}`,
-		`"credentials": {"exchange": {"token_url": "URL/token", "client_id": "gw", "client_secret": "s"}}`,
-	} {
+		`"credentials": {"exchange": {"token_url": "URL/token", "client_id": "gw", "client_secret": "s"}}`)
+}
+
+// newWorldOf returns a world with a service for each part of an entry.
+func newWorldOf(t *testing.T, life time.Duration, config string, parts ...string) *world {
+	w := &world{t: t, issuer: newIssuer(t), memory: memkv.New(), keys: seal.Random()}
+	var entries []string
+	for i, credentials := range parts {
 		s := newService(t, fmt.Sprintf("s%d", i), life)
 		w.services = append(w.services, s)
 		entries = append(entries, fmt.Sprintf(`%q: {"url": "%s/mcp", "description": "Says who calls.", %s}`, s.name, s.URL, strings.ReplaceAll(credentials, "URL", s.URL)))
 	}
-	var err error
-	w.cfg, err = schema.ReadFiles(t.Context(), []string{mcptest.Config(t, `{"startup_wait": "5s", "mcp": {`+strings.Join(entries, ",\n")+`}}`)}, schema.LoadOptions{}).Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	w.text = `{` + config + `, "mcp": {` + strings.Join(entries, ",\n") + `}}`
+	w.cfg = w.config(w.text)
 	w.store = w.connect()
 	for i := range w.replicas {
 		w.start(i)
@@ -145,6 +148,14 @@ func newWorld(t *testing.T, life time.Duration) *world {
 		}
 	})
 	return w
+}
+
+func (w *world) config(text string) *schema.Config {
+	cfg, err := schema.ReadFiles(w.t.Context(), []string{mcptest.Config(w.t, text)}, schema.LoadOptions{}).Load()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return cfg
 }
 
 // connect returns the logins in the shared state.
@@ -162,7 +173,7 @@ func (w *world) connect() *oauth.LoginStore {
 func (w *world) start(i int) {
 	store := w.connect()
 	logins := login.Of(func() (*oauth.LoginStore, error) { return store, nil }, slog.New(slog.DiscardHandler))
-	agg, err := aggregator.New(w.cfg, aggregator.Options{Version: "test", Logins: logins, Keys: seal.Random()})
+	agg, err := aggregator.New(w.cfg, aggregator.Options{Version: "test", Logins: logins, Keys: seal.Random(), StoreDir: w.listings})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -27,6 +27,7 @@ type service struct {
 	refresh  map[string]issue
 	family   map[string]int    // by user: tokens of earlier families are void
 	sessions map[string]string // users by session
+	lists    map[string]string // by user: a word in all that only he is listed; nil lists the same to all
 
 	crossed, reused, refreshed atomic.Int64
 }
@@ -164,13 +165,31 @@ func (s *service) serveMCP(w http.ResponseWriter, r *http.Request) {
 		id := rand.Text() // never again, also after a crash
 		s.sessions[id] = user
 		w.Header().Set("Mcp-Session-Id", id)
-		result = fmt.Sprintf(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":%q,"version":"1"}}`, s.name)
+		result = fmt.Sprintf(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":%q,"version":"1"}}`, s.name)
+		if word := s.lists[user]; word != "" {
+			result = fmt.Sprintf(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"resources":{},"prompts":{}},"serverInfo":{"name":%q,"version":"1"},"instructions":"Words of %s."}`, s.name, word)
+		}
 	case "tools/list":
-		result = `{"tools":[{"name":"whoami","description":"Say who calls.","inputSchema":{"type":"object"}}]}`
+		own := ""
+		if word := s.lists[user]; word != "" {
+			own = fmt.Sprintf(`,{"name":"read_%s","description":"Read the notes of %[1]s.","inputSchema":{"type":"object"}}`, word)
+		}
+		result = `{"tools":[{"name":"whoami","description":"Say who calls.","inputSchema":{"type":"object"}}` + own + `]}`
+	case "prompts/list":
+		result = fmt.Sprintf(`{"prompts":[{"name":"ask_%s"}]}`, s.lists[user])
+	case "resources/list":
+		result = fmt.Sprintf(`{"resources":[{"uri":"notes://%s","name":"n"}]}`, s.lists[user])
+	case "resources/templates/list":
+		result = fmt.Sprintf(`{"resourceTemplates":[{"uriTemplate":"notes://%s/{x}","name":"n"}]}`, s.lists[user])
 	case "tools/call":
 		result = fmt.Sprintf(`{"content":[{"type":"text","text":"<%s at %s>"}]}`, user, s.name)
 	case "ping":
 		result = `{}`
+	}
+	if m.Method == "tools/call" && s.lists != nil { // it may have other tools now
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":%s}\n\n", m.ID, result)
+		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	switch {

@@ -130,7 +130,7 @@ func TestAHandshakeIsCompleted(t *testing.T) {
 
 // The result of a failed tool of the tree is returned unchanged. A path that is no tool is denied.
 func TestAToolOfTheTreeFails(t *testing.T) {
-	tg := newTestGateway(t, GatewayOptions{TreeKind: func(path string) string { return strings.TrimPrefix(path, "/a-") }}, func(r *host.Request) {
+	tg := newTestGateway(t, GatewayOptions{TreeKind: func(_, path string) string { return strings.TrimPrefix(path, "/a-") }}, func(r *host.Request) {
 		r.Reply(json.RawMessage(`{"content":[{"type":"text","text":"no"}],"isError":true}`), nil)
 	})
 	tg.g.opts.OpenTree = func(edge Edge, principal string) (*host.Session, func(context.Context)) {

@@ -27,12 +27,12 @@ type GatewayOptions struct {
 	// reports that the host is gone.
 	Open func(edge Edge, principal, namespace string, lasts bool) (s *host.Session, end func(context.Context))
 	// OpenTree is Open for the API of the tree of tools. TreeKind returns what a path of the
-	// tree leads to: "node", "tool", or "" for nothing.
+	// tree leads to for a principal: "node", "tool", or "" for nothing.
 	OpenTree func(edge Edge, principal string) (s *host.Session, end func(context.Context))
-	TreeKind func(path string) string
-	// InputSchema returns the input schema of a tool, nil if unknown. It determines which
+	TreeKind func(principal, path string) string
+	// InputSchema returns the input schema of a tool for a principal, nil if unknown. It determines which
 	// arguments must be repeated in headers.
-	InputSchema func(namespace, tool string) json.RawMessage
+	InputSchema func(principal, namespace, tool string) json.RawMessage
 	// Health returns the health of a server; false if the name is unknown.
 	Health func(namespace string) (Health, bool)
 	// Unknown returns the error text for a name without Health. Nil means a default text.

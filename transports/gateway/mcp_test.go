@@ -389,7 +389,7 @@ func TestBatchIsAnsweredAsOne(t *testing.T) {
 func TestArgumentsInHeaders(t *testing.T) {
 	t.Parallel()
 	schema := json.RawMessage(`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},"n":{"type":"integer","x-mcp-header":"N"},"in":{"type":"object","properties":{"deep":{"type":"boolean","x-mcp-header":"Deep"}}}}}`)
-	tg := newTestGateway(t, GatewayOptions{InputSchema: func(namespace, tool string) json.RawMessage { return schema }}, nil)
+	tg := newTestGateway(t, GatewayOptions{InputSchema: func(_, namespace, tool string) json.RawMessage { return schema }}, nil)
 	body, headers := modern(1, "tools/call", `"name":"x","arguments":{"region":"eu","n":1,"in":{"deep":true}},`)
 	for _, c := range []struct {
 		region, n, deep string

@@ -45,12 +45,12 @@ func (g *Gateway) meta(w http.ResponseWriter, r *http.Request, principal, tool s
 	e.host.Receive(parsed(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{%q:%q,%q:{}}}}`,
 		tool, body, transports.MetaVersion, transports.StatelessVersion, transports.MetaCapabilities)), e.standalone)
 	if answer, ok := e.standalone.await(r.Context()); ok {
-		g.metaAnswer(w, tool, body, answer)
+		g.metaAnswer(w, principal, tool, body, answer)
 	}
 }
 
-// metaAnswer writes the answer of a tool of the tree to arguments, in the form of the API.
-func (g *Gateway) metaAnswer(w http.ResponseWriter, tool string, arguments, answer []byte) {
+// metaAnswer writes the answer of a tool of the tree to arguments of a principal, in the form of the API.
+func (g *Gateway) metaAnswer(w http.ResponseWriter, principal, tool string, arguments, answer []byte) {
 	if failure := wire.Get(answer, "error"); failure != nil {
 		e := wire.ParseError(failure)
 		switch e.Code {
@@ -73,7 +73,7 @@ func (g *Gateway) metaAnswer(w http.ResponseWriter, tool string, arguments, answ
 	text, _ := wire.Text(wire.Get(first, "text"))
 	failed := string(wire.Get(result, "isError")) == "true"
 	path, _ := wire.Text(wire.Get(arguments, "path"))
-	kind := g.opts.TreeKind(path)
+	kind := g.opts.TreeKind(principal, path)
 	switch {
 	case failed && kind == "":
 		denyMeta(w, http.StatusNotFound, wire.CodeInvalidParams, text)

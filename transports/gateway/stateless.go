@@ -36,7 +36,7 @@ func (g *Gateway) postStateless(w http.ResponseWriter, r *http.Request, principa
 	}
 	if m.Method == "tools/call" && g.opts.InputSchema != nil {
 		name, _ := wire.Text(m.Outline.Get(m.Params, "name"))
-		if wrong := argumentsMatch(r.Header, g.opts.InputSchema(namespace, name), m.Outline.Get(m.Params, "arguments")); wrong != "" {
+		if wrong := argumentsMatch(r.Header, g.opts.InputSchema(principal, namespace, name), m.Outline.Get(m.Params, "arguments")); wrong != "" {
 			deny(w, denial{status: http.StatusBadRequest, code: codeHeaderMismatch, text: wrong, id: m.ID})
 			return
 		}

@@ -76,7 +76,7 @@ func newStatusProbe(t *testing.T, tune ...func(*Gateway)) *statusProbe {
 			s := host.NewSession("tree", edge, host.SessionOptions{Control: control, HandleRequest: handle})
 			return s, s.End
 		},
-		TreeKind: func(path string) string {
+		TreeKind: func(_, path string) string {
 			return map[string]string{"/unfit": "tool", "/lost": "tool", "/slow": "tool", "/node": "node"}[path]
 		},
 		Replicas: &Replicas{

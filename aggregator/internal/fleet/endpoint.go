@@ -41,7 +41,7 @@ func (f *Fleet) Of(u *lazy.Upstream) *Endpoint {
 		return p.(*Endpoint)
 	}
 	p := &Endpoint{fleet: f, Upstream: u, Record: f.Records.Get(u.Server.Name, u.Owner)}
-	p.Listing = listing.NewCache(f.Listings, u)
+	p.Listing = listing.NewCache(f.Listings, u, ListsTo(u))
 	p.RootsAsked.Work, p.RootsAsked.Of = f.Work, u
 	known, _ := f.Endpoints.LoadOrStore(u, p)
 	return known.(*Endpoint)
@@ -52,6 +52,9 @@ func (f *Fleet) Dedicated(u *lazy.Upstream, owner string, idle time.Duration) (*
 	own, gone, err := f.Set.Dedicate(u, owner, idle)
 	if gone != nil {
 		f.Endpoints.Delete(gone)
+		if principal := ListsTo(gone); principal != "" {
+			f.Catalog.PutFor(principal, gone.Server.Name, nil)
+		}
 	}
 	return own, err
 }

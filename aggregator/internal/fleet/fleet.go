@@ -98,7 +98,7 @@ func (f *Fleet) Views(s *sessions.Session) *catalog.Views {
 	case s.ProfileName != "":
 		views = f.Catalog.Profile(s.ProfileName)
 	}
-	return views.For(s.Able()).Hiding(f.Run.Hider(s))
+	return views.With(f.Catalog.Own(s.User)).For(s.Able()).Hiding(f.Run.Hider(s))
 }
 
 // Single returns the only upstream of a session, nil if there are many.

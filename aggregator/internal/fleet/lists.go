@@ -135,7 +135,7 @@ func (cs *Comparisons) compare(p *Endpoint, able catalog.Abilities) error {
 		}
 		before := f.Catalog.View()
 		f.Catalog.NoteUnlisted(able, name, all.Beyond(some))
-		f.Listings.Run.Listed(name, before)
+		f.Listings.Run.Listed(p.Upstream, before)
 	}
 	if all != nil {
 		p.Listing.Keep()

@@ -19,7 +19,8 @@ import (
 // A server is shared by all sessions, unless its entry isolates sessions or principals, or it asks
 // for roots (roots.go): then each session, principal or set of roots has an upstream of its own.
 // Lookups, by a tool's name for example, find the upstream of the entry; For returns the one for
-// a session's requests. Listings of all of them go into the catalogue for everybody.
+// a session's requests. Listings of all of them go into the catalogue for everybody, except those of a
+// server that is called with what is a principal's (ListsTo).
 //
 // A session's own upstream ends with it. A principal's ends when it has not been used for long:
 // standalone requests over HTTP have a session each, and between two of them a principal has

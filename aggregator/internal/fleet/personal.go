@@ -24,6 +24,16 @@ func PrincipalOf(u *lazy.Upstream) (principal string, ok bool) {
 	return strings.CutPrefix(u.Owner, PrincipalOwner)
 }
 
+// ListsTo returns the principal to whom alone an upstream lists, "" if others may see the same: a server
+// that is called with what is a principal's may list what is for him.
+func ListsTo(u *lazy.Upstream) string {
+	if !u.Server.IsPersonal() {
+		return ""
+	}
+	principal, _ := PrincipalOf(u)
+	return principal
+}
+
 // entryPause is the time between looks at the values of a user. Another replica, or a verb, may have
 // changed them.
 const entryPause = 3 * time.Second

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
+	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/lazy"
 )
 
@@ -102,7 +103,7 @@ func (f *Fleet) Begin(s *sessions.Session) {
 		if !Isolated(&u.Server) || u.Server.Lazy() || !f.Includes(s, u.Server.Name) {
 			continue
 		}
-		if info, ok := f.Catalog.View().Server(u.Server.Name); ok && info.Loaded {
+		if info, ok := f.Views(s)[catalog.NoTasks].Server(u.Server.Name); ok && info.Loaded {
 			continue
 		}
 		dedicated, err := f.For(s, u)

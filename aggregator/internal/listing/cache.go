@@ -33,8 +33,9 @@ type Env struct {
 
 // A Run uses the listings.
 type Run interface {
-	// Listed is called when the catalogue has changed by what a server has listed.
-	Listed(server string, before *catalog.View)
+	// Listed is called when the catalogue has changed by what an upstream has listed. before is the view
+	// of those to whom it lists.
+	Listed(u *lazy.Upstream, before *catalog.View)
 	// Refreshed is called with the refetched lists of a connection, by notification.
 	Refreshed(u *lazy.Upstream, changed map[string]bool)
 	// Keep stores a listing.
@@ -43,8 +44,9 @@ type Run interface {
 
 // A Cache keeps the catalogue's listing of one upstream current.
 type Cache struct {
-	env      *Env
-	upstream *lazy.Upstream
+	env       *Env
+	upstream  *lazy.Upstream
+	principal string // whose listing it is, "" for everybody's
 
 	mu         sync.Mutex
 	conn       *upstream.Conn    // the only one that may change the listing
@@ -60,9 +62,9 @@ type Cache struct {
 	rechecks   int               // since then, and since the last that found a change
 }
 
-// NewCache returns an empty cache.
-func NewCache(env *Env, u *lazy.Upstream) *Cache {
-	return &Cache{env: env, upstream: u, stale: map[string]bool{}}
+// NewCache returns an empty cache. principal is the one whose listing it is, "" if it is everybody's.
+func NewCache(env *Env, u *lazy.Upstream, principal string) *Cache {
+	return &Cache{env: env, upstream: u, principal: principal, stale: map[string]bool{}}
 }
 
 // Adopt makes a new connection and its listing the current ones. A change that was announced
@@ -217,9 +219,9 @@ func (c *Cache) retry(conn *upstream.Conn, list List) {
 
 // publish puts the listing of a connection into the catalogue.
 func (c *Cache) publish(conn *upstream.Conn, listed *catalog.Listing, adopt bool) {
-	before := c.env.Catalog.View()
+	before := c.env.Catalog.ViewFor(c.principal)
 	if c.put(conn, listed, adopt) {
-		c.env.Run.Listed(c.upstream.Server.Name, before)
+		c.env.Run.Listed(c.upstream, before)
 		c.Keep()
 	}
 }
@@ -229,7 +231,7 @@ func (c *Cache) publish(conn *upstream.Conn, listed *catalog.Listing, adopt bool
 // change, but not during the indexing: the upstream's reader waits for them too.
 func (c *Cache) put(conn *upstream.Conn, listed *catalog.Listing, adopt bool) bool {
 	name := c.upstream.Server.Name
-	indexed := c.env.Catalog.Index(name, listed)
+	indexed := c.env.Catalog.IndexFor(c.principal, name, listed)
 	digests := indexed.Digests()
 	c.env.Config.Lock()
 	defer c.env.Config.Unlock()
@@ -238,7 +240,7 @@ func (c *Cache) put(conn *upstream.Conn, listed *catalog.Listing, adopt bool) bo
 	if adopt {
 		c.conn = conn
 	}
-	if c.conn != conn || !c.env.Set.Has(c.upstream) || !c.env.Catalog.Put(name, indexed) {
+	if c.conn != conn || !c.env.Set.Has(c.upstream) || !c.env.Catalog.PutFor(c.principal, name, indexed) {
 		return false
 	}
 	c.last, c.digests = listed, digests

@@ -67,12 +67,17 @@ type Snapshot struct {
 	Stable *StableContent
 
 	generation int64 // grows with every snapshot
+	taken      int64 // the order in which they were taken last
 }
+
+// maxKinds is how many kinds of hosts have a latest snapshot: a principal may be a kind.
+const maxKinds = 1024
 
 // Snapshots holds the latest ones, by kind of host, so that sessions share digests.
 type Snapshots[K comparable] struct {
 	mu         sync.Mutex
 	generation int64
+	takes      int64
 	last       map[K]*Snapshot
 }
 
@@ -82,8 +87,11 @@ func (ss *Snapshots[K]) Take(kind K, current func() *Snapshot) *Snapshot {
 	defer ss.mu.Unlock()
 	last, now := ss.last[kind], current()
 	now.Stable = &StableContent{}
+	ss.takes++
+	now.taken = ss.takes
 	if last != nil && last.Config == now.Config {
 		if last.Views == now.Views {
+			last.taken = ss.takes
 			return last
 		}
 		now.Stable = last.Stable
@@ -91,10 +99,25 @@ func (ss *Snapshots[K]) Take(kind K, current func() *Snapshot) *Snapshot {
 	if ss.last == nil {
 		ss.last = map[K]*Snapshot{}
 	}
+	if last == nil && len(ss.last) >= maxKinds {
+		ss.forgetOldest()
+	}
 	ss.generation++
 	now.generation = ss.generation
 	ss.last[kind] = now
 	return now
+}
+
+// forgetOldest forgets the snapshot that was not taken for the longest time.
+func (ss *Snapshots[K]) forgetOldest() {
+	var oldest K
+	least := ss.takes
+	for kind, s := range ss.last {
+		if s.taken < least {
+			oldest, least = kind, s.taken
+		}
+	}
+	delete(ss.last, oldest)
 }
 
 // A StableContent is the content shown, until the config changes, to a host that reads a list only once,

@@ -15,6 +15,7 @@ import (
 // A kind holds everything besides the catalogue that determines a session's list of tools.
 type kind struct {
 	server, profile string // see sessions.Identity
+	user            string // if some server lists to each user apart
 	treeOnly        bool
 	searches        bool // and that makes a difference
 	split           bool // use_tool
@@ -26,6 +27,9 @@ type kind struct {
 func (s Scope) kind() kind {
 	set, p := s.set(), s.HostProfile()
 	k := kind{server: s.Server, profile: s.ProfileName, treeOnly: s.TreeOnly, searches: set.Searches(p), split: set.Splits(p), longest: directname.Max, able: s.Able(), hides: s.env.Fleet.Run.Hider(s.Session)}
+	if s.env.Catalog.Own(s.User) != nil {
+		k.user = s.User
+	}
 	if s.Surface().Direct || len(set.Config.Pin) > 0 {
 		k.longest = p.Longest()
 	}
@@ -43,7 +47,7 @@ func (s Scope) Snapshot() *notify.Snapshot {
 		return &notify.Snapshot{
 			Config: current, Content: content(s.Views()),
 			Unloaded: sync.OnceValue(func() *notify.Content {
-				return content(withSplit(e.Catalog.Unloaded(s.ProfileName).For(k.able).Hiding(k.hides), k.split))
+				return content(withSplit(e.Catalog.Unloaded(s.ProfileName, e.Catalog.Own(s.User)).For(k.able).Hiding(k.hides), k.split))
 			}),
 		}
 	})
