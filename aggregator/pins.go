@@ -2,9 +2,18 @@ package aggregator
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
+	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
+	"github.com/dynmcp/dynmcp/aggregator/internal/pinning"
+	"github.com/dynmcp/dynmcp/internal/pins"
+	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
 // A server may be held to a lock of approved tools (schema.Server.Pins). The catalogue
@@ -32,4 +41,34 @@ func (l *replicaLink) awaitList(r *host.Request) (waits bool) {
 		l.send(r)
 	})
 	return true
+}
+
+// CheckPage compares the page of a view, as it was read for a host, with the page as it was listed, and so
+// as it is pinned. One that differs makes the server's tools be listed again. With pins that block, the host
+// gets the page only if a tool is approved with it.
+func (a run) CheckPage(c *forward.Call, conn *upstream.Conn, result json.RawMessage) error {
+	server := c.Route.Upstream.Server.Name
+	guard := a.Guard(server)
+	if guard == nil || c.Method != "resources/read" {
+		return nil
+	}
+	uri, _ := wire.Text(wire.Get(c.Route.Params, "uri"))
+	if !strings.HasPrefix(uri, "ui://") || wire.Get(result, "contents") == nil {
+		return nil
+	}
+	listed, tools := c.Server.Listing.Page(conn, uri)
+	if len(tools) == 0 {
+		return nil // no tool shows it
+	}
+	same := listed == pins.PageVaries || listed != "" && listed == pins.PageDigest(result)
+	if !same {
+		c.Server.Listing.Invalidate(listing.Lists[0].Changed)
+	}
+	approved := func(tool string) bool {
+		return guard.Approves(pins.Tool{Name: tool, Digest: c.Server.Listing.Digest(conn, tool)})
+	}
+	if !guard.Blocks() || same && slices.ContainsFunc(tools, approved) {
+		return nil
+	}
+	return pinning.PageNotApproved(server, uri, tools[0])
 }

@@ -220,7 +220,7 @@ func (st *stage) approve(cfg *schema.Config, tools string) {
 	for line := range strings.Lines(tools) {
 		server, text, _ := strings.Cut(strings.TrimSpace(line), " ")
 		name, _ := wire.Text(wire.Get([]byte(text), "name"))
-		st.pin(cfg, server, pins.NewTool(name, []byte(text)))
+		st.pin(cfg, server, pins.NewTool(name, []byte(text), ""))
 	}
 }
 

@@ -97,10 +97,11 @@ func testTranscripts(t *testing.T, glob string, apart bool, skip []string) {
 // another replica: that replica waits for the end of a subscription at a server of the
 // stateless era, and this one does not know that a list is being fetched. It answers a list from
 // what it knows, so that a missing tool does not make it ask the server. The server's log messages
-// before it is ready stay there.
+// before it is ready stay there. Pages of views that are pinned are read by both.
 var elsewhereSooner = []string{"testdata/pins_flip_before_call_block.txtar", "testdata/listen_opened.txtar", "testdata/subscriptions_new_upstream.txtar", "testdata/new_tool.txtar", "testdata/new_tool_direct.txtar", "testdata/log_before_initialized.txtar",
 	"testdata/discover_wrong.txtar", "testdata/filtered.txtar", "testdata/proxy_wrong.txtar", "testdata/split.txtar", "testdata/tree.txtar",
-	"testdata/stale_tool.txtar", "testdata/stale_resource.txtar"}
+	"testdata/stale_tool.txtar", "testdata/stale_resource.txtar",
+	"testdata/pins_page_block.txtar", "testdata/pins_page_varies.txtar", "testdata/pins_page_warn.txtar"}
 
 // onlyHere lists transcripts in which a question is answered as the only host would: a replica
 // has several.

@@ -33,6 +33,8 @@ type Listing struct {
 
 	More map[string][]json.RawMessage // lists of extensions, by method
 
+	Pages map[string]string // digests of the pages of views, by URI, if the tools are pinned
+
 	Failed map[string]string // lists that could not be fetched and are empty here: method → why
 }
 

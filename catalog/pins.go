@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dynmcp/dynmcp/catalog/entry"
+	"github.com/dynmcp/dynmcp/catalog/names"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/pins"
 )
@@ -20,7 +21,11 @@ import (
 func (x *index) pin() []pins.Tool {
 	all := make([]pins.Tool, len(x.tools))
 	for i, e := range x.tools {
-		all[i] = pins.NewTool(e.Name, e.Raw)
+		page := ""
+		if names.MayHaveView(e.Raw) {
+			page = x.listing.Pages[names.ViewURI(e.Raw)]
+		}
+		all[i] = pins.NewTool(e.Name, e.Raw, page)
 	}
 	return all
 }

@@ -210,6 +210,9 @@ type Server struct {
 	MaxMessageBytes int `json:"max_message_bytes" group:"limit" min:"1024" default:"16777216" example:"67108864"`
 }
 
+// IsPinned reports whether the tools are compared with the approved ones.
+func (s Server) IsPinned() bool { return s.Pins != "" && s.Pins != PinsOff }
+
 // Lazy reports whether the server is started at its first use: if load says so or, without
 // load, if it has a description.
 func (s Server) Lazy() bool {

@@ -49,6 +49,7 @@ type head struct {
 	Lengths      []int  `json:"lengths"`             // in bytes, see texts
 
 	Unlisted map[catalog.Abilities][]string `json:"unlisted,omitempty"`
+	Pages    map[string]string              `json:"pages,omitempty"`
 	More     map[string][]json.RawMessage   `json:"more,omitempty"` // lists of extensions, by method
 }
 
@@ -82,7 +83,7 @@ func encode(server string, l *catalog.Listing) ([]byte, error) {
 	for method, list := range l.More {
 		whole.AddMore(method, slices.DeleteFunc(slices.Clone(list), func(e json.RawMessage) bool { return !json.Valid(e) }))
 	}
-	h := head{Server: server, Protocol: l.Protocol, Instructions: l.Instructions, Tasks: int(l.Tasks), AsksRoots: l.AsksRoots, Count: len(whole.Tools), OnlyTasks: onlyTasks(whole.Tools), ForViews: forViews(whole.Tools), Declared: int(l.Declared) + 1, Unlisted: l.Unlisted, More: whole.More}
+	h := head{Server: server, Protocol: l.Protocol, Instructions: l.Instructions, Tasks: int(l.Tasks), AsksRoots: l.AsksRoots, Count: len(whole.Tools), OnlyTasks: onlyTasks(whole.Tools), ForViews: forViews(whole.Tools), Declared: int(l.Declared) + 1, Unlisted: l.Unlisted, Pages: l.Pages, More: whole.More}
 	all := texts(&whole)
 	for _, text := range all {
 		h.Lengths = append(h.Lengths, len(text))
@@ -150,7 +151,7 @@ func decode(text []byte) (*catalog.Stored, error) {
 	return &catalog.Stored{
 		Listing: catalog.Listing{
 			Protocol: h.Protocol, Instructions: h.Instructions, Tasks: catalog.Tasks(h.Tasks), AsksRoots: h.AsksRoots,
-			Declared: catalog.Abilities(h.Declared - 1), Unlisted: h.Unlisted, More: h.More,
+			Declared: catalog.Abilities(h.Declared - 1), Unlisted: h.Unlisted, Pages: h.Pages, More: h.More,
 			Capabilities: parts[0], Info: parts[1], Rest: parts[2],
 			Resources: elements(parts[3]), Templates: elements(parts[4]), Prompts: elements(parts[5]),
 		},

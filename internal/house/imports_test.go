@@ -80,7 +80,7 @@ var mayImport = map[string][]string{
 	"aggregator/internal/work":         {"transports", "transports/host", "internal/wire"},
 	"aggregator/internal/ask":          {"aggregator/internal/work", "transports", "transports/host", "transports/upstream", "schema", "internal/seal", "internal/wire"},
 	"aggregator/internal/pinning":      {"catalog", "internal/pins", "schema", "transports"},
-	"aggregator/internal/listing":      {"aggregator/extension", "aggregator/internal/work", "lazy", "internal/records", "catalog", "catalog/store", "transports/upstream", "schema", "internal/wire"},
+	"aggregator/internal/listing":      {"aggregator/extension", "aggregator/internal/work", "lazy", "internal/records", "catalog", "catalog/names", "catalog/store", "internal/pins", "transports/upstream", "schema", "internal/wire"},
 	"aggregator/internal/taskowner":    {"aggregator/internal/work", "internal/records", "internal/seal"},
 	"aggregator/internal/notify":       {"internal/membudget", "aggregator/internal/work", "aggregator/internal/listing", "catalog", "transports", "internal/wire"},
 	"internal/jsonquery":               {"internal/wire"},

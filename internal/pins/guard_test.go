@@ -7,7 +7,7 @@ import (
 )
 
 func tool(name, body string) Tool {
-	return NewTool(name, fmt.Appendf(nil, `{"name":%q,"description":%q,"inputSchema":{"type":"object"}}`, name, body))
+	return NewTool(name, fmt.Appendf(nil, `{"name":%q,"description":%q,"inputSchema":{"type":"object"}}`, name, body), "")
 }
 
 func TestVerdicts(t *testing.T) {
@@ -84,14 +84,14 @@ func TestWhatIsPinned(t *testing.T) {
 	} {
 		var digests [3]string
 		for i, text := range texts {
-			digests[i] = NewTool("a", []byte(text)).Digest
+			digests[i] = NewTool("a", []byte(text), "").Digest
 		}
 		if digests[0] != digests[1] || digests[0] == digests[2] {
 			t.Errorf("%q have the digests %q", texts, digests)
 		}
 	}
 	const base = `{"name":"a","title":"A","description":"Does.","inputSchema":{"type":"object"},"outputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`
-	pinned := NewTool("a", []byte(base)).Digest
+	pinned := NewTool("a", []byte(base), "").Digest
 	for text, same := range map[string]bool{
 		`{"annotations":{"readOnlyHint":true},"outputSchema":{"type":"object"},"inputSchema":{"type":"object"},"description":"D\u006fes.","title":"A","name":"a"}`:                      true,
 		base[:len(base)-1] + `,"icons":[{"src":"x"}],"_meta":{"a":1}}`:                                                                                                                  true,
@@ -103,7 +103,7 @@ func TestWhatIsPinned(t *testing.T) {
 		`{"name":"a","title":"A","description":"Does.","description":"Does all.","inputSchema":{"type":"object"},"outputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`: false,
 		`{"name":"a","title":"A","descr\u0069ption":"Does.","inputSchema":{"type":"object"},"outputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`:                      true,
 	} {
-		if got := NewTool("a", []byte(text)).Digest == pinned; got != same {
+		if got := NewTool("a", []byte(text), "").Digest == pinned; got != same {
 			t.Errorf("%s: the digest is the same: %t, want %t", text, got, same)
 		}
 	}

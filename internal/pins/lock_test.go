@@ -114,7 +114,7 @@ func TestBrokenLockIsNotWritten(t *testing.T) {
 
 func TestDefinitionsAreFoundByDigest(t *testing.T) {
 	f := Files{Definitions: filepath.Join(t.TempDir(), "definitions")}
-	tool := NewTool("read", []byte(`{"name":"read","icons":[1],"description":"Reads.","inputSchema":{"type":"object"}}`))
+	tool := NewTool("read", []byte(`{"name":"read","icons":[1],"description":"Reads.","inputSchema":{"type":"object"}}`), "")
 	if err := f.Keep([]Tool{tool}); err != nil {
 		t.Fatal(err)
 	}

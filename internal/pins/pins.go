@@ -24,13 +24,15 @@ type Tool struct {
 	Raw    json.RawMessage
 }
 
-// NewTool returns a tool for pinning. raw is a valid object.
-func NewTool(name string, raw json.RawMessage) Tool {
+// NewTool returns a tool for pinning. raw is a valid object, and page the digest of the page of its view, ""
+// if it has none.
+func NewTool(name string, raw json.RawMessage, page string) Tool {
+	raw = withPage(raw, page)
 	return Tool{name, Digest(Definition(raw)), raw}
 }
 
 // pinned are the members of a tool that models or hosts use.
-var pinned = []string{"annotations", "description", "inputSchema", "name", "outputSchema", "title"}
+var pinned = []string{"annotations", "description", "inputSchema", "name", "outputSchema", "title", view}
 
 // pages are the members of a tool's _meta that name the page which a host shows for its results: of
 // MCP Apps, of their draft, and of OpenAI's Apps. Other members of _meta, and icons, are not pinned.

@@ -18,6 +18,15 @@ const (
 	maxEntries   = 100_000
 )
 
+// Read returns the answer to the read of a resource, for what Handshake declared.
+func Read(ctx context.Context, c *Conn, uri string) (json.RawMessage, error) {
+	params := wire.Set(json.RawMessage(`{}`), "uri", wire.Quote(uri))
+	if c.stateless.Load() && len(c.declared) > len(`{}`) {
+		params = transports.SetMeta(params, transports.MetaCapabilities, c.declared)
+	}
+	return c.Call(ctx, "resources/read", params)
+}
+
 // List returns the entries of all pages of a list. method is the request, such as "tools/list",
 // and key the member of the result that holds the entries. declared is what a request of the
 // stateless era declares; nil means what Handshake declared. A repeated cursor and too many pages,

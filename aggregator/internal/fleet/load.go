@@ -134,6 +134,9 @@ func (f *Fleet) introduceTo(ctx context.Context, p *Endpoint, conn *upstream.Con
 			return conn.StartFailure("listing", err)
 		}
 	}
+	if p.Upstream.Server.IsPinned() {
+		listing.ReadPages(ctx, conn, l, f.Log)
+	}
 	l.Tasks, l.Declared = task.Offered(conn), catalog.AbilitiesOf(capabilities)
 	l.AsksRoots = p.asksRoots.Load() || p.Record.Entry.AsksRoots.Load()
 	p.relatesTasks.Store(l.Tasks == catalog.HandshakeTasks)

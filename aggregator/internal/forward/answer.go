@@ -33,6 +33,10 @@ func (c *Call) Deliver(r *host.Request, conn *upstream.Conn, outline *wire.Outli
 	case err == nil && r.Era == transports.Handshake && conn.Era() == transports.Stateless && ask.MayNeedInput(r.Method) && ask.NeedsInput(outline, result):
 		c.nextRound(r, result)
 	case err == nil:
+		if err := c.Env.CheckPage(c, conn, result); err != nil {
+			c.fail(r, err)
+			return
+		}
 		if conn.ServerInfo().Has("resources") {
 			server := c.Route.Upstream.Server.Name
 			result = c.Env.Fleet.Names.Show(c.Session, server, result, c.Route.Scoped)

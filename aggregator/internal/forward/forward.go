@@ -77,6 +77,8 @@ type Sessions interface {
 	// Check returns an error if a call must not be sent over a connection. waited is true if the
 	// call waited for it: the upstream may have listed changes since.
 	Check(c *Call, conn *upstream.Conn, waited bool) error
+	// CheckPage returns an error if the answer to a read is the page of a view, and not as it was approved.
+	CheckPage(c *Call, conn *upstream.Conn, result json.RawMessage) error
 	// Explain adds texts for the model to the result of a call, ExplainError to an upstream's
 	// error.
 	Explain(c *Call, outline *wire.Outline, result json.RawMessage) json.RawMessage

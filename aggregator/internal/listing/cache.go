@@ -360,6 +360,9 @@ func (c *Cache) fetchStale() {
 		}
 	}
 	if len(changed) > 0 {
+		if c.upstream.Server.IsPinned() {
+			ReadPages(ctx, conn, &next, c.env.Log)
+		}
 		c.publish(conn, &next, false)
 		c.env.Run.Refreshed(c.upstream, changed)
 	}

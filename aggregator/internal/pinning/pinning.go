@@ -42,7 +42,7 @@ type Packages interface {
 func Of(cfg *schema.Config, definitions string, packages Packages, log *slog.Logger) *Pins {
 	p := &Pins{files: pins.Files{Lock: pins.FileOf(cfg.Path), Definitions: definitions}, blocks: map[string]bool{}, packages: packages, log: log}
 	for _, s := range cfg.Servers {
-		if s.Pins != "" && s.Pins != schema.PinsOff {
+		if s.IsPinned() {
 			p.blocks[s.Name] = s.Pins == schema.PinsBlock
 		}
 	}
@@ -181,6 +181,17 @@ func NotApproved(server, tool string) error {
 		Upstream: server, Code: transports.CodeNotApproved, Outcome: transports.NotSent,
 		Cause: errors.New(name + " is not listed as it was approved"),
 		Hint:  fmt.Sprintf("a person sees what has changed with `dynmcp diff %s`, and approves it with `dynmcp approve %[1]s`", name),
+	}
+}
+
+// PageNotApproved is the failure of the read of a view's page that is not as it was listed or approved.
+func PageNotApproved(server, uri, tool string) error {
+	name := catalog.CommandWord(server + "/" + tool)
+	return &transports.Failure{
+		Upstream: server, Code: transports.CodeNotApproved, Outcome: transports.Executed,
+		Cause: fmt.Errorf("%q, the page of %s, is not as it was approved", uri, name),
+		Hint: fmt.Sprintf("a person sees it with `dynmcp diff %s --start`, and approves it with `dynmcp approve %[1]s`; "+
+			"if it is another one at each start, \"pins\" has to be \"warn\"", name),
 	}
 }
 
