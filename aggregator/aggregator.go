@@ -218,14 +218,14 @@ func (o *Options) fill(cfg *schema.Config) {
 // ends, or an upstream fails that the run needs: the only one, or
 // with Options.Strict any eager one.
 func (a *Aggregator) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	return a.serveLines(ctx, host.NewStdio(in, out, &a.cork), Identity{Local: true, MayLogIn: true, Persistent: true})
+	return a.serveLines(ctx, host.NewStdio(in, out, &a.cork), Identity{Local: true, MayLogIn: true, Streams: true, Persistent: true})
 }
 
 // ServeConn answers one of many hosts of the user who runs dynmcp, on a connection, which it
 // closes. It returns as Serve does. It ends the session of a host that does not read, so that
 // no other host waits.
 func (a *Aggregator) ServeConn(ctx context.Context, conn net.Conn) error {
-	return a.serveLines(ctx, host.NewConn(conn, &a.cork), Identity{Local: true, MayLogIn: true, Persistent: true, Shared: true})
+	return a.serveLines(ctx, host.NewConn(conn, &a.cork), Identity{Local: true, MayLogIn: true, Streams: true, Persistent: true, Shared: true})
 }
 
 func (a *Aggregator) serveLines(ctx context.Context, edge *host.Stdio, id Identity) error {

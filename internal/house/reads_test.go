@@ -35,6 +35,7 @@ var readers = map[string][]string{
 var mayOpen = map[string]string{
 	"internal/regular/open_unix.go open":                      "the one reader",
 	"internal/regular/open_windows.go open":                   "the one reader",
+	"internal/regular/regular.go openWithin":                  "the one reader",
 	"internal/atomicfile/atomicfile.go writeSynced":           "creates a file with a name of its own",
 	"internal/atomicfile/atomicfile.go syncDir":               "the directory of a file that was just written",
 	"internal/guard/start_linux.go StartWith":                 "/dev/null",

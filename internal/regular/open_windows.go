@@ -7,6 +7,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
+// nonBlocking does not block: there are no named pipes among files.
+const nonBlocking = os.O_RDONLY
+
 // open opens a file for reading. Others may replace it meanwhile, which os.Open forbids. noLink is
 // ignored: on Windows, creating links needs a right that users lack.
 func open(path string, _ bool) (*os.File, error) {

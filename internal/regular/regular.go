@@ -44,6 +44,13 @@ func ReadOrPipe(ctx context.Context, path string, limit int64) (text []byte, pip
 	return request{path: path, limit: limit, pipe: descriptor}.read(ctx)
 }
 
+// ReadWithin is Read for a file of a directory, whose path is relative to that. No link leads out of the
+// directory.
+func ReadWithin(ctx context.Context, dir, path string, limit int64) ([]byte, error) {
+	text, _, err := request{path: path, within: dir, limit: limit}.read(ctx)
+	return text, err
+}
+
 // ReadNoFollow is Read for a file that only dynmcp writes: it does not follow a final symbolic link,
 // and reads nothing of a file that check refuses. A nil check accepts any file.
 func ReadNoFollow(ctx context.Context, path string, limit int64, check func(fs.FileInfo) error) ([]byte, error) {
@@ -84,6 +91,7 @@ type request struct {
 	pipe   bool // it may be a pipe
 	head   bool // it may be larger
 	noLink bool
+	within string                  // the directory that path is relative to, and that no link leads out of; "" for none
 	check  func(fs.FileInfo) error // check of the opened file; nil accepts it
 }
 
@@ -118,18 +126,7 @@ func (r request) read(ctx context.Context) (text []byte, piped bool, err error) 
 }
 
 func (r request) readNow() (text []byte, piped bool, err error) {
-	look := os.Stat
-	if r.noLink {
-		look = os.Lstat
-	}
-	named, err := look(r.path)
-	if err == nil {
-		err = r.accept(named)
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	file, err := open(r.path, r.noLink)
+	file, err := r.open()
 	if err != nil {
 		return nil, false, err
 	}
@@ -160,6 +157,42 @@ func (r request) readNow() (text []byte, piped bool, err error) {
 		return nil, false, err
 	}
 	return text, !info.Mode().IsRegular(), nil
+}
+
+// open opens the file, if it may be read: opening another one may have effects.
+func (r request) open() (*os.File, error) {
+	if r.within != "" {
+		return r.openWithin()
+	}
+	look := os.Stat
+	if r.noLink {
+		look = os.Lstat
+	}
+	named, err := look(r.path)
+	if err == nil {
+		err = r.accept(named)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return open(r.path, r.noLink)
+}
+
+// openWithin opens the file in its directory.
+func (r request) openWithin() (*os.File, error) {
+	dir, err := os.OpenRoot(r.within)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	named, err := dir.Stat(r.path)
+	if err == nil {
+		err = r.accept(named)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return dir.OpenFile(r.path, nonBlocking, 0)
 }
 
 // accept returns an error for a file that may not be read.

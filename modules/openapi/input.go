@@ -304,9 +304,13 @@ func (d *document) isBinary(v any) bool {
 	return textOf(o["format"]) == "binary" || textOf(o["contentEncoding"]) != "" && textOf(o["contentEncoding"]) != "base64" || o["contentMediaType"] != nil && o["contentEncoding"] == nil
 }
 
-// base64Text is the schema of bytes.
-func base64Text(about string) object {
-	return object{"type": "string", "contentEncoding": "base64", "description": strings.TrimSpace(about + " (base64)")}
+// base64Text is the schema of bytes, which may be those of a file.
+func base64Text(about string, file bool) object {
+	how := " (base64)"
+	if file {
+		how = " (base64, or file:///PATH in the roots)"
+	}
+	return object{"type": "string", "contentEncoding": "base64", "description": strings.TrimSpace(about + how)}
 }
 
 // input returns the schema of the arguments.
@@ -357,7 +361,7 @@ func (b *body) input(c *converter) object {
 	case kindText:
 		return object{"type": "string", "description": strings.TrimSpace(b.about + " (" + b.media + ")")}
 	case kindBinary:
-		return base64Text(strings.TrimSpace(b.about + " " + b.media))
+		return base64Text(strings.TrimSpace(b.about+" "+b.media), true)
 	case kindJSON:
 		schema, _ := c.schema(b.schema, 1).(object)
 		return schema
@@ -369,7 +373,7 @@ func (b *body) input(c *converter) object {
 	properties, _ := schema["properties"].(object)
 	for name, property := range properties {
 		if property, ok := property.(object); ok && b.binary[name] {
-			bytes := base64Text(textOf(property["description"]))
+			bytes := base64Text(textOf(property["description"]), b.takesFile(name))
 			if property["type"] == "array" {
 				bytes = object{"type": "array", "items": bytes}
 			}

@@ -286,8 +286,11 @@ func (op *operation) content(arguments object) (text []byte, media string, err e
 	return text, b.media, err
 }
 
-// decoded returns the bytes of a text in base64.
+// decoded returns the bytes of a text in base64, or of a file.
 func decoded(arg string, v any) ([]byte, error) {
+	if f, ok := v.(given); ok {
+		return f.text, nil
+	}
 	text, _ := v.(string)
 	bytes, err := base64.StdEncoding.DecodeString(text)
 	if err != nil || text == "" && v != "" {
@@ -336,10 +339,13 @@ func (b *body) parts(fields object) (text []byte, media string, err error) {
 	return out.Bytes(), w.FormDataContentType(), nil
 }
 
+// unquoted makes a text a part of a quoted one.
+var unquoted = strings.NewReplacer("\\", "\\\\", `"`, `\"`, "\r", "", "\n", "")
+
 func (b *body) part(w *multipart.Writer, name string, v any) (err error) {
 	encoding, _ := b.encoding[name].(object)
 	kind, _, _ := strings.Cut(textOf(encoding["contentType"]), ",")
-	quoted := strings.NewReplacer("\\", "\\\\", `"`, `\"`, "\r", "", "\n", "").Replace(name)
+	quoted := unquoted.Replace(name)
 	header := textproto.MIMEHeader{"Content-Disposition": {`form-data; name="` + quoted + `"`}}
 	var text []byte
 	_, isObject := v.(object)
@@ -348,7 +354,11 @@ func (b *body) part(w *multipart.Writer, name string, v any) (err error) {
 		if text, err = decoded(b.arg+"."+name, v); err != nil {
 			return err
 		}
-		header["Content-Disposition"][0] += `; filename="` + quoted + `"`
+		filename := quoted
+		if f, ok := v.(given); ok {
+			filename = unquoted.Replace(f.name)
+		}
+		header["Content-Disposition"][0] += `; filename="` + filename + `"`
 		if kind == "" || strings.Contains(kind, "*") {
 			kind = http.DetectContentType(text)
 		}

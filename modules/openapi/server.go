@@ -277,6 +277,10 @@ func (s *server) call(ctx context.Context, params json.RawMessage) (json.RawMess
 			return nil, &wire.Error{Code: wire.CodeInvalidParams, Message: "the arguments are not an object"}
 		}
 	}
+	arguments, err := s.withFiles(ctx, op, arguments)
+	if err != nil {
+		return compact(failed("Nothing was sent: " + err.Error()))
+	}
 	req, err := op.request(ctx, arguments)
 	if err != nil {
 		return compact(failed("Nothing was sent: " + err.Error()))

@@ -183,6 +183,23 @@ func (w *Web) Do(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
+// A Rooted is the peer of a call whose host can be asked for its roots.
+type Rooted interface {
+	// HostRoots returns the roots of a host whose files this process can read; the error says why there are none.
+	HostRoots(context.Context) (result json.RawMessage, err error)
+}
+
+// HostRoots returns the roots of the host that made the call which ctx belongs to.
+func (w *Web) HostRoots(ctx context.Context) (json.RawMessage, error) {
+	call, _ := ctx.Value(callKey{}).(*Call)
+	if call != nil {
+		if host, ok := call.Peer.(Rooted); ok {
+			return host.HostRoots(ctx)
+		}
+	}
+	return nil, errors.New("no host made this call that could be asked for its roots")
+}
+
 // Own reports whether requests to an address get what the entry says.
 func (w *Web) Own(u *url.URL) bool { return origin(u) == w.own }
 

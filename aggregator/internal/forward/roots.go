@@ -137,3 +137,20 @@ func (c *Call) awaitRoots(ctx context.Context, r *host.Request, gate *ask.Gate) 
 	err := gate.Err()
 	return err == nil || failed(err)
 }
+
+// HostRoots implements upstream.Rooted: it asks the host of the call, if it runs on this machine. The paths of another
+// host are not ours, and what they name here is not the host's.
+func (c *Call) HostRoots(ctx context.Context) (json.RawMessage, error) {
+	const method = "roots/list"
+	if !c.Session.Streams {
+		return nil, errors.New("files are read only for a host that is connected to dynmcp over stdio: send the bytes as base64")
+	}
+	if lacking := c.Lacks(method, nil); lacking != "" {
+		return nil, fmt.Errorf("%s, so no file is in them: send the bytes as base64", lacking)
+	}
+	r := c.HostRequest()
+	if r.Era == transports.Stateless {
+		return c.Ask(ctx, ask.NewQuestion(method, nil))()
+	}
+	return c.Server.RequestHost(ctx, c.Session, r.Peer, method, nil)()
+}

@@ -36,6 +36,7 @@ type Identity struct {
 	Shared      bool   // it is one of many hosts: an upstream's question that belongs to no call is not for it
 	Local       bool   // its user runs dynmcp, and is told the whole cause of a failure
 	MayLogIn    bool   // its user runs dynmcp on this machine, so that the redirect of a login comes back here
+	Streams     bool   // it is connected by streams of this machine, not over HTTP: its files are ours
 	Replica     bool   // it is another replica, which has hosts of its own
 }
 
