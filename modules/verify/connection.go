@@ -46,6 +46,17 @@ type connection struct {
 // hostName is the name of the host on both sides.
 const hostName = "dynmcp verify"
 
+// extensions are the capabilities of the second host: what servers show to hosts with extensions of MCP, and
+// with one that dynmcp does not know.
+const extensions = `{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]},"io.modelcontextprotocol/skills":{},"com.example/unknown":{"n":9007199254740993}}}`
+
+// declare sets what a host declares.
+func (v *verifier) declare(p *probe.Peer) {
+	if v.extended {
+		p.Capabilities = json.RawMessage(extensions)
+	}
+}
+
 // connectDirectly connects to a server as its host.
 func (v *verifier) connectDirectly(ctx context.Context, s schema.Server, era transports.Era) (*connection, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.LoadTimeout)
@@ -76,6 +87,7 @@ func (v *verifier) connectDirectly(ctx context.Context, s schema.Server, era tra
 	if err != nil {
 		return nil, fmt.Errorf("start it directly: %w", err)
 	}
+	v.declare(p)
 	info, err := p.Open(ctx, era)
 	if err != nil {
 		p.Close()
@@ -117,6 +129,7 @@ func (v *verifier) connectBehind(ctx context.Context, s schema.Server, surface s
 			v.ErrOut.Printf("%v\n", err)
 		}
 	}
+	v.declare(p)
 	info, err := p.Open(ctx, era)
 	if err == nil {
 		err = h.LoadOne(ctx, s.Name)

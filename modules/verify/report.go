@@ -26,6 +26,7 @@ type report struct {
 type row struct {
 	Era       string    `json:"era"`
 	Surface   string    `json:"surface"`
+	Host      string    `json:"host,omitempty"` // "extensions" for the one that declares them
 	What      string    `json:"what"`
 	Equal     int       `json:"equal"`
 	Varies    int       `json:"varies"` // differ only where the server's own answers vary
@@ -113,7 +114,7 @@ func (r *report) write(out *terminal.Writer) {
 	}
 	table := terminal.Table{Header: []string{"ERA", "SURFACE", "COMPARED", "EQUAL", "VARIES", "BY DESIGN", "DIFFERENT", "LARGEST"}, Right: 3}
 	for _, row := range r.Rows {
-		cells := []string{row.Era, row.Surface, row.What}
+		cells := []string{row.Era, row.of(), row.What}
 		for _, n := range []int{row.Equal, row.Varies, row.ByDesign, row.Different, row.Bytes} {
 			cells = append(cells, strconv.Itoa(n))
 		}
@@ -127,7 +128,7 @@ func (r *report) write(out *terminal.Writer) {
 		for _, f := range row.Findings {
 			if f.Reason == "" {
 				f.write(out, row)
-			} else if line := fmt.Sprintf("by design: %s, %s: %s", row.What, row.Surface, f.Reason); !said[line] {
+			} else if line := fmt.Sprintf("by design: %s, %s: %s", row.What, row.of(), f.Reason); !said[line] {
 				said[line] = true
 				out.Printf("%s\n", line)
 			}
@@ -139,12 +140,20 @@ func (r *report) write(out *terminal.Writer) {
 	}
 }
 
+// of says for which surface, and which host, the row is.
+func (r *row) of() string {
+	if r.Host != "" {
+		return r.Surface + " (" + r.Host + ")"
+	}
+	return r.Surface
+}
+
 // maxShown limits the differences that are printed for one answer.
 const maxShown = 5
 
 func (f *finding) write(out *terminal.Writer, of row) {
 	out.Paint(terminal.Red, "different")
-	out.Printf(": %s, %s, %s: %s\n", of.Era, of.Surface, of.What, terminal.OneLine(f.Name))
+	out.Printf(": %s, %s, %s: %s\n", of.Era, of.of(), of.What, terminal.OneLine(f.Name))
 	for i, d := range f.Differences {
 		if i == maxShown {
 			out.Printf("  and %d more\n", len(f.Differences)-i)

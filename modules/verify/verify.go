@@ -35,8 +35,9 @@ var verb = cli.Verb{
 	Long: `Start each server directly and behind dynmcp, ask both the same, and compare the
 answers byte for byte: the handshake, the lists, resources, prompts, tools that only
 read, progress, big numbers, errors, cancellation and notifications. This is done in
-both eras of the protocol where the server speaks them, and for each surface. Without
-a name, all servers of the config are compared.
+both eras of the protocol where the server speaks them, for each surface, and as a
+second host that declares extensions, such as MCP Apps. Without a name, all servers of
+the config are compared.
 
 Tools that do not say that they only read are called with --call alone. Arguments are
 made of the input schema. A server is asked directly before and after dynmcp is: what
@@ -77,6 +78,7 @@ type verifier struct {
 	call     bool
 	surfaces []string
 	rules    rule.Rules
+	extended bool                              // the host declares extensions
 	wait     time.Duration                     // for an answer
 	between  func(schema.Server) schema.Server // replaces the server behind dynmcp, for tests; may be nil
 }
@@ -167,6 +169,13 @@ func (v *verifier) server(ctx context.Context, s schema.Server) report {
 			continue
 		}
 		out.Eras = append(out.Eras, e.name)
+		if slices.Contains(v.surfaces, schema.ExposeDirect) {
+			more, err := v.withExtensions(ctx, s, e.era, may)
+			if err != nil {
+				first = &behindError{fmt.Errorf("as a host with extensions: %w", err)}
+			}
+			rows = append(rows, more...)
+		}
 		for i := range rows {
 			rows[i].Era = e.name
 		}
@@ -215,6 +224,18 @@ func (v *verifier) inOneEra(ctx context.Context, s schema.Server, era transports
 		}
 	}
 	return rows, nil
+}
+
+// withExtensions compares a server once more as a second host does, which declares extensions. Surfaces that
+// hide tools have views and skills of their own.
+func (v *verifier) withExtensions(ctx context.Context, s schema.Server, era transports.Era, may mayCall) ([]row, error) {
+	second := *v
+	second.extended, second.surfaces = true, []string{schema.ExposeDirect}
+	rows, err := second.inOneEra(ctx, s, era, may)
+	for i := range rows {
+		rows[i].Host = "extensions"
+	}
+	return rows, err
 }
 
 // askDirectly runs a plan on the server itself. If p is nil, the plan is made from its lists.

@@ -5,7 +5,9 @@ package verify
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -99,7 +101,33 @@ func TestNothingDiffers(t *testing.T) {
 			t.Errorf("%s: nothing was compared", what)
 		}
 	}
-	if varies != 8 {
-		t.Errorf("%d answers vary by themselves, want the process id on the four surfaces that add nothing, in each era", varies)
+	if varies != 10 {
+		t.Errorf("%d answers vary by themselves, want the process id on the four surfaces that add nothing, and for the host with extensions, in each era", varies)
+	}
+}
+
+// What a server lists only to hosts that declare an extension is compared, by the second host.
+func TestHostWithExtensions(t *testing.T) {
+	v, s := subject(t)
+	const shown = `{"name":"show_needs_ui","inputSchema":{"type":"object"},"_meta":{"ui":{"resourceUri":"ui://a"},"x":%d}}`
+	s.Args = append(s.Args, "-regard", "at once", "-tool", fmt.Sprintf(shown, 1))
+	v.surfaces = []string{schema.ExposeDirect}
+	if r := v.server(inProgram(t), s); r.failed() {
+		t.Errorf("the same server differs: %+v", r)
+	}
+	v.between = func(s schema.Server) schema.Server {
+		s.Args = append(slices.Clone(s.Args[:len(s.Args)-1]), fmt.Sprintf(shown, 2))
+		return s
+	}
+	r := v.server(inProgram(t), s)
+	found := map[string]string{}
+	for _, row := range r.Rows {
+		if row.Different > 0 {
+			found[row.Era+" "+row.What] += row.Host + row.Findings[0].Differences[0].Path
+		}
+	}
+	want := map[string]string{"handshake lists": "extensions/show_needs_ui/_meta/x", "stateless lists": "extensions/show_needs_ui/_meta/x"}
+	if !maps.Equal(found, want) {
+		t.Errorf("found %v, want %v", found, want)
 	}
 }

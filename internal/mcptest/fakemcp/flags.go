@@ -56,7 +56,7 @@ func parseFlags(args []string, out io.Writer) (config, error) {
 	fs.BoolVar(&c.json, "json", false, "with -http: answer application/json where nothing precedes the answer")
 	fs.StringVar(&c.bearer, "bearer", "", "with -http: refuse requests without this bearer token")
 	fs.BoolVar(&c.askRoots, "ask-roots", false, "ask for the roots as soon as the client says that it is initialized, on no request's stream")
-	fs.StringVar(&c.regard, "regard", "", "list entries whose names end in needs_roots, needs_sampling, needs_elicitation or needs_url to clients that declare it: at once, or late, with list_changed")
+	fs.StringVar(&c.regard, "regard", "", "list entries whose names end in needs_roots, needs_sampling, needs_elicitation, needs_url or needs_ui to clients that declare it: at once, or late, with list_changed")
 	fs.BoolVar(&c.tasks, "tasks", false, "with -era new: offer tools that become tasks (extension io.modelcontextprotocol/tasks)")
 
 	fs.IntVar(&c.tools, "tools", 0, "offer this many generated tools, tool_001 and so on, which echo")

@@ -204,6 +204,7 @@ func (c *call) mayUse(key string) bool {
 	var has struct {
 		Roots, Sampling json.RawMessage
 		Elicitation     *struct{ URL json.RawMessage }
+		Extensions      map[string]json.RawMessage
 	}
 	_ = json.Unmarshal(declared, &has)
 	switch needs {
@@ -211,6 +212,8 @@ func (c *call) mayUse(key string) bool {
 		return has.Roots != nil
 	case "sampling":
 		return has.Sampling != nil
+	case "ui":
+		return has.Extensions["io.modelcontextprotocol/ui"] != nil
 	}
 	return has.Elicitation != nil && (needs == "elicitation" || has.Elicitation.URL != nil)
 }

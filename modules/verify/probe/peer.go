@@ -43,6 +43,9 @@ type link interface {
 
 // A Peer is a connection to a server. Close must be called.
 type Peer struct {
+	// Capabilities are those that Open declares.
+	Capabilities json.RawMessage
+
 	link     link
 	observer Observer
 	info     json.RawMessage // clientInfo
@@ -87,7 +90,7 @@ var ErrEra = errors.New("it does not speak that era")
 
 func newPeer(name, version string, observer Observer) *Peer {
 	info := fmt.Appendf(nil, `{"name":%s,"version":%s}`, wire.Quote(name), wire.Quote(version))
-	return &Peer{observer: observer, info: info, calls: map[string]*Call{}, ended: make(chan struct{})}
+	return &Peer{Capabilities: json.RawMessage(`{}`), observer: observer, info: info, calls: map[string]*Call{}, ended: make(chan struct{})}
 }
 
 // Start sends a request.
@@ -203,7 +206,7 @@ func (p *Peer) Open(ctx context.Context, era transports.Era) (Info, error) {
 		return p.initialize(ctx)
 	}
 	p.meta = map[string]string{
-		transports.MetaVersion: `"` + transports.StatelessVersion + `"`, transports.MetaCapabilities: `{}`, transports.MetaClientInfo: string(p.info),
+		transports.MetaVersion: `"` + transports.StatelessVersion + `"`, transports.MetaCapabilities: string(p.Capabilities), transports.MetaClientInfo: string(p.info),
 	}
 	ctx, cancel := context.WithTimeout(ctx, discoverTimeout)
 	defer cancel()
@@ -228,7 +231,7 @@ func (p *Peer) Open(ctx context.Context, era transports.Era) (Info, error) {
 }
 
 func (p *Peer) initialize(ctx context.Context) (Info, error) {
-	result, err := p.Ask(ctx, "initialize", fmt.Appendf(nil, `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":%s}`, p.info))
+	result, err := p.Ask(ctx, "initialize", fmt.Appendf(nil, `{"protocolVersion":"2025-11-25","capabilities":%s,"clientInfo":%s}`, p.Capabilities, p.info))
 	if err != nil {
 		return Info{}, p.link.failure(err)
 	}
