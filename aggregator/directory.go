@@ -3,11 +3,9 @@ package aggregator
 import (
 	"encoding/json"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
-	"github.com/dynmcp/dynmcp/aggregator/internal/surface/tree"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/schema/profile"
 )
@@ -63,11 +61,8 @@ func (d Directory) InputSchema(principal, only, name string) json.RawMessage {
 
 // TreeKind returns what is at a path of the tree for a principal: "node", "tool", or "" for nothing.
 func (d Directory) TreeKind(principal, where string) string {
-	switch here := tree.Of(d.agg.config()).At(d.agg.catalog.ViewFor(principal), path.Clean("/"+strings.TrimSpace(where))); {
-	case here.Tool != nil:
-		return "tool"
-	case here.Node != nil:
-		return "node"
+	if tree := d.agg.Tree(); tree != nil {
+		return tree.Kind(d.agg.catalog.ViewFor(principal), where)
 	}
 	return ""
 }

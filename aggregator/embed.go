@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
-	"github.com/dynmcp/dynmcp/aggregator/internal/surface/tree"
 	"github.com/dynmcp/dynmcp/aggregator/surface"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
@@ -27,10 +26,6 @@ func (a *Aggregator) Load(ctx context.Context, server string) error {
 	_, _, err := u.Load(ctx) // not released: it stays
 	return err
 }
-
-// NewTree returns the tree of a config, or one with a node for each server if the config
-// has no tree.
-func NewTree(cfg *schema.Config) *tree.Tree { return tree.Of(cfg) }
 
 // An UnknownServerError says that a config has no such server, or has it
 // disabled.

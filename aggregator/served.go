@@ -15,9 +15,9 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
 	"github.com/dynmcp/dynmcp/aggregator/internal/observe"
 	"github.com/dynmcp/dynmcp/aggregator/internal/pinning"
-	"github.com/dynmcp/dynmcp/aggregator/internal/surface/tree"
 	"github.com/dynmcp/dynmcp/aggregator/internal/work"
 	"github.com/dynmcp/dynmcp/aggregator/results"
+	"github.com/dynmcp/dynmcp/aggregator/surface"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/catalog/store"
 	"github.com/dynmcp/dynmcp/internal/rule"
@@ -43,6 +43,15 @@ type served struct {
 }
 
 func (sv *served) config() *schema.Config { return sv.state.Load().cfg }
+
+// Tree returns the tree of the config, or one with a node for each server if the config has
+// none; nil if no module has trees.
+func (sv *served) Tree() surface.Tree {
+	if seen := sv.state.Load().exposed.Whole.Tree; seen != nil {
+		return seen.Tree
+	}
+	return nil
+}
 
 // A state is a config with the values made from it.
 type state struct {
@@ -200,11 +209,11 @@ func (sv *served) noteStatus(u *lazy.Upstream, status lazy.Status) {
 // view that a principal had; "" is for all.
 func (sv *served) published(principal string, before *catalog.View) {
 	known := map[string]bool{}
-	conflicts, warnings := problems(sv.config(), before)
+	conflicts, warnings := sv.problems(before)
 	for _, w := range slices.Concat(conflicts, warnings) {
 		known[w] = true
 	}
-	conflicts, warnings = problems(sv.config(), sv.catalog.ViewFor(principal))
+	conflicts, warnings = sv.problems(sv.catalog.ViewFor(principal))
 	for _, w := range conflicts {
 		if !known[w] {
 			sv.log.Error(w)
@@ -220,11 +229,12 @@ func (sv *served) published(principal string, before *catalog.View) {
 
 // problems returns what is wrong with a view. conflicts are paths of the tree that cannot be
 // called; warnings are about entries that are left out or have no effect.
-func problems(cfg *schema.Config, view *catalog.View) (conflicts, warnings []string) {
-	warnings = slices.Concat(view.Collisions(), view.Warnings(), discover.PinWarnings(cfg, view))
-	if slices.Contains(cfg.Expose, schema.ExposeTree) {
+func (sv *served) problems(view *catalog.View) (conflicts, warnings []string) {
+	st := sv.state.Load()
+	warnings = slices.Concat(view.Collisions(), view.Warnings(), discover.PinWarnings(st.cfg, view))
+	if tree := st.exposed.Whole.Usual.Usual.Tree; tree != nil {
 		var ofTree []string
-		conflicts, ofTree = tree.Of(cfg).Problems(view)
+		conflicts, ofTree = tree.Problems(view)
 		warnings = append(warnings, ofTree...)
 	}
 	return conflicts, warnings

@@ -29,6 +29,7 @@ import (
 	"github.com/dynmcp/dynmcp/modules/policy/rules"
 	proxy "github.com/dynmcp/dynmcp/modules/proxy/tools"
 	scripts "github.com/dynmcp/dynmcp/modules/scripts/tool"
+	tree "github.com/dynmcp/dynmcp/modules/tree/tools"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/upstream"
@@ -169,7 +170,7 @@ func (a *actor) server() string {
 }
 
 // added are the surfaces of modules.
-var added = []surface.Kind{browser.Surface, proxy.Surface, scripts.Surface}
+var added = []surface.Kind{browser.Surface, proxy.Surface, scripts.Surface, tree.Surface}
 
 // addedNames has the names of added, for a config.
 func addedNames() []schema.Section {

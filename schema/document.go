@@ -68,6 +68,9 @@ func (r *reading) decodeDocument(root *syntax.Node) *Document {
 	if n := root.Get("scripts"); n != nil && LacksSurface(r.known, ExposeScript) != "" {
 		r.fail(n.At, "scripts", lacksModule("key", surfaceModules[ExposeScript]), "use a build with it, or remove the key")
 	}
+	if n := root.Get("tree"); n != nil && LacksSurface(r.known, ExposeTree) != "" {
+		r.fail(n.At, "tree", lacksModule("key", surfaceModules[ExposeTree]), "use a build with it, or remove the key")
+	}
 	r.checkScripts(root.Get("scripts"))
 	checkProfiles(r, root, doc.Profiles)
 	if n := root.Get("instructions"); isKnownText(n) && utf8.RuneCountInString(n.Scalar) > maxInstructions {

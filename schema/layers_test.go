@@ -17,7 +17,7 @@ func layered(t *testing.T, files map[string]string, environ []string, names ...s
 	for _, name := range names {
 		paths = append(paths, filepath.Join(dir, name))
 	}
-	return load(paths, LoadOptions{Environ: environ})
+	return load(paths, LoadOptions{Environ: environ, Sections: allSurfaces})
 }
 
 func serverNames(cfg *Config) string {

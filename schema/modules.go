@@ -6,5 +6,5 @@ package schema
 var (
 	documentModules = map[string]string{"activity": "activity", "apps": "apps", "policy": "policy", "webhooks": "webhook"}
 	serverModules   = map[string]string{"registry": "registry", "sandbox": "sandbox"}
-	surfaceModules  = map[string]string{"browser": "browser", "proxy": "proxy", "script": "scripts"}
+	surfaceModules  = map[string]string{"browser": "browser", "proxy": "proxy", "script": "scripts", "tree": "tree"}
 )

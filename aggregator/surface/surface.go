@@ -29,6 +29,8 @@ type Surface struct {
 	ReadsOn string
 	// Direct reports that tools are listed and called by their own names.
 	Direct bool
+	// Tree is that of a surface which has one, nil otherwise.
+	Tree Tree
 	// AnyMethod reports that unknown methods are forwarded, too.
 	AnyMethod bool
 }
@@ -57,6 +59,9 @@ func (NoTexts) HowToLoad(string) string           { return "" }
 func (s *Surface) Add(t Surface) {
 	s.Texts = append(s.Texts, t.Texts...)
 	s.ReadsOn = cmp.Or(s.ReadsOn, t.ReadsOn)
+	if t.Tree != nil {
+		s.Tree = t.Tree
+	}
 	s.Direct, s.AnyMethod = s.Direct || t.Direct, s.AnyMethod || t.AnyMethod
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -146,6 +147,22 @@ func TestAToolOfTheTreeFails(t *testing.T) {
 		a := tg.do("POST", "/"+row.tool, fmt.Sprintf(`{"path":%q}`, row.path))
 		if a.status != row.status || (row.status == 200) != strings.Contains(a.body, `"isError":true`) {
 			t.Errorf("%s of %q: got %+v, want %d", row.tool, row.path, a, row.status)
+		}
+	}
+}
+
+// A gateway without trees has no API of one.
+func TestNoTree(t *testing.T) {
+	t.Parallel()
+	tg := newTestGateway(t, GatewayOptions{}, nil)
+	for _, path := range []string{"/meta_tree", "/meta_desc", "/meta_call"} {
+		resp, err := tg.client.Post(tg.url+path, "application/json", strings.NewReader(`{"path":"/"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusNotFound {
+			t.Errorf("%s: got the status %d", path, resp.StatusCode)
 		}
 	}
 }

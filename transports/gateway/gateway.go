@@ -26,7 +26,7 @@ type GatewayOptions struct {
 	// request. end ends the session; requests in flight are answered first, unless the edge
 	// reports that the host is gone.
 	Open func(edge Edge, principal, namespace string, lasts bool) (s *host.Session, end func(context.Context))
-	// OpenTree is Open for the API of the tree of tools. TreeKind returns what a path of the
+	// OpenTree is Open for the API of the tree of tools; nil serves none. TreeKind returns what a path of the
 	// tree leads to for a principal: "node", "tool", or "" for nothing.
 	OpenTree func(edge Edge, principal string) (s *host.Session, end func(context.Context))
 	TreeKind func(principal, path string) string
@@ -176,7 +176,8 @@ func (g *Gateway) answerPanic(w http.ResponseWriter, id []byte) {
 func (g *Gateway) route(w http.ResponseWriter, r *http.Request, principal string) {
 	path := strings.TrimSuffix(r.URL.Path, "/")
 	first, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	if first == "mcp" || isMeta(path) {
+	meta := isMeta(path) && g.opts.OpenTree != nil
+	if first == "mcp" || meta {
 		if to := g.forwarder.otherReplica(r, principal); to != nil && g.forwarder.pass(w, r, to) {
 			return
 		}
@@ -199,7 +200,7 @@ func (g *Gateway) route(w http.ResponseWriter, r *http.Request, principal string
 			return
 		}
 		g.serveMCP(w, r, principal, namespace) // the rest of the path is ignored
-	case isMeta(path):
+	case meta:
 		g.meta(w, r, principal, first)
 	case g.ownRoute(first) != nil:
 		g.ownRoute(first).ServeOwn(w, r, principal)

@@ -100,7 +100,9 @@ func TestSlowRequests(t *testing.T) {
 // length or in chunks.
 func TestAnswersToLargeRequestsAreRead(t *testing.T) {
 	t.Parallel()
-	tg := newTestGateway(t, GatewayOptions{MaxRequestBytes: 1 << 20}, nil)
+	tg := newTestGateway(t, GatewayOptions{MaxRequestBytes: 1 << 20, OpenTree: func(Edge, string) (*host.Session, func(context.Context)) {
+		panic("it was served")
+	}}, nil)
 	body := call(1, strings.Repeat("x", 20<<20))
 	for name, head := range map[string]string{
 		"length": fmt.Sprintf("Content-Length: %d\r\n\r\n", len(body)),

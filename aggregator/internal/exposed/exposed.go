@@ -10,7 +10,6 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/direct"
 	"github.com/dynmcp/dynmcp/aggregator/internal/discover"
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
-	"github.com/dynmcp/dynmcp/aggregator/internal/surface/tree"
 	"github.com/dynmcp/dynmcp/aggregator/surface"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/schema/profile"
@@ -19,7 +18,6 @@ import (
 // core are the surfaces of the core.
 var core = []surface.Kind{
 	{Name: schema.ExposeDiscover, Start: surface.Plain(discover.New)},
-	{Name: schema.ExposeTree, Start: surface.Plain(tree.New)},
 	{Name: schema.ExposeDirect, Start: surface.Plain(direct.New)},
 }
 
@@ -77,7 +75,7 @@ type Set struct {
 	Config *schema.Config
 	Usual  Variants
 	Split  Variants         // for hosts for which use_tool is split
-	Tree   *surface.Surface // for hosts that see the tree alone
+	Tree   *surface.Surface // for hosts that see the tree alone; nil if no module has it
 }
 
 // Variants are the surfaces for hosts with the same use_tool.
@@ -146,7 +144,9 @@ func (makers Makers) newSet(cfg *schema.Config) (*Set, error) {
 	if s.Split, err = makers.newVariants(&split); err != nil {
 		return nil, err
 	}
-	s.Tree, err = makers.compose(cfg, []string{schema.ExposeTree}, "")
+	if slices.ContainsFunc(makers, func(m maker) bool { return m.name == schema.ExposeTree }) {
+		s.Tree, err = makers.compose(cfg, []string{schema.ExposeTree}, "")
+	}
 	return s, err
 }
 

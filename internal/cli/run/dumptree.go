@@ -13,6 +13,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
+	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -48,8 +49,11 @@ func offSources(n *schema.Node) (off []string) {
 
 // DumpTree starts the servers and prints the resolved tree. It returns an error that lists servers
 // that are off or do not start, conflicting paths and, unless they are ignored, broken tools.
-func DumpTree(cfg *schema.Config, flags treeFlags, log *slog.Logger) error {
-	ctx, stop := signal.NotifyContext(context.Background(), cli.EndSignals(os.Interrupt)...)
+func DumpTree(ctx context.Context, cfg *schema.Config, flags treeFlags, log *slog.Logger) error {
+	if what := schema.LacksSurface(module.SectionsOf(ctx), schema.ExposeTree); what != "" {
+		return fmt.Errorf("--dump-tree: %s", what)
+	}
+	ctx, stop := signal.NotifyContext(module.Shown(ctx), cli.EndSignals(os.Interrupt)...)
 	defer stop()
 	for _, warning := range cfg.Warnings {
 		log.Warn(warning)
@@ -59,7 +63,7 @@ func DumpTree(cfg *schema.Config, flags treeFlags, log *slog.Logger) error {
 		return err
 	}
 	defer h.Close()
-	tree := aggregator.NewTree(cfg)
+	tree := h.Tree()
 	wrong := offServers(cfg)
 	for name, err := range h.Load(ctx, func(string) {}, tree.Servers(h.View())...) {
 		wrong = append(wrong, fmt.Sprintf("%s: %s", name, selfhost.Explain(err, 0).Text))

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/aggregator/surface"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
@@ -39,6 +40,9 @@ type Host struct {
 // Answered reports whether a server has answered a call, rather than dynmcp itself, which refused
 // the call or lost it.
 func (h *Host) Answered() bool { return h.answers.any.Load() }
+
+// Tree returns the tree of the config, nil if no module has trees.
+func (h *Host) Tree() surface.Tree { return h.agg.Tree() }
 
 // answers observes whether a server has answered a call.
 type answers struct {

@@ -248,8 +248,10 @@ func (l *httpListener) openSessions(agg *aggregator.Aggregator, options *gateway
 	options.Open = func(edge gateway.Edge, user, server string, lasts bool) (*host.Session, func(context.Context)) {
 		return agg.Open(edge, aggregator.Identity{User: user, Account: edge.Account(), Server: server, Persistent: lasts, MayLogIn: mayLogIn, Local: local})
 	}
-	options.OpenTree = func(edge gateway.Edge, user string) (*host.Session, func(context.Context)) {
-		return agg.Open(edge, aggregator.Identity{User: user, Account: edge.Account(), TreeOnly: true, Local: local})
+	if agg.Tree() != nil {
+		options.OpenTree = func(edge gateway.Edge, user string) (*host.Session, func(context.Context)) {
+			return agg.Open(edge, aggregator.Identity{User: user, Account: edge.Account(), TreeOnly: true, Local: local})
+		}
 	}
 }
 

@@ -111,7 +111,7 @@ func (flags *serveFlags) run(ctx context.Context, from *conf.Flags, level string
 	s := &server{flags: flags, from: from, log: log}
 	defer s.close()
 	if err = s.load(ctx); err == nil && flags.Tree.Dump {
-		return run.DumpTree(s.cfg, flags.Tree, log)
+		return run.DumpTree(ctx, s.cfg, flags.Tree, log)
 	}
 	if err == nil {
 		err = s.open(ctx)

@@ -95,7 +95,7 @@ func (f *Flags) Serve(cmd *cobra.Command, args []string, messages *event.Tap) er
 		return err
 	}
 	if f.Tree.Dump {
-		return run.DumpTree(cfg, f.Tree, log)
+		return run.DumpTree(cmd.Context(), cfg, f.Tree, log)
 	}
 	ctx, stop := run.UntilSignal(cmd.Context(), cfg.SingleWrap)
 	defer stop()

@@ -1,7 +1,8 @@
-package tree
+package tools
 
 import (
 	"cmp"
+	"path"
 	"slices"
 	"strings"
 
@@ -168,6 +169,17 @@ func (t *Tree) Guess(v *catalog.View, name string) Place {
 		return t.At(v, paths[0])
 	}
 	return Place{}
+}
+
+// Kind implements surface.Tree.
+func (t *Tree) Kind(v *catalog.View, where string) string {
+	switch here := t.At(v, path.Clean("/"+strings.TrimSpace(where))); {
+	case here.Tool != nil:
+		return "tool"
+	case here.Node != nil:
+		return "node"
+	}
+	return ""
 }
 
 // parent returns the path above another, "" above the root.

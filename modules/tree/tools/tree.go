@@ -1,6 +1,6 @@
-// Package tree is a surface of three fixed tools, by which a model walks a tree whose leaves are the
+// Package tools is a surface of three fixed tools, by which a model walks a tree whose leaves are the
 // tools of the servers.
-package tree
+package tools
 
 import (
 	"encoding/json"
@@ -15,8 +15,10 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// New returns the surface.
-func New(cfg *schema.Config) surface.Surface {
+// Surface is the surface tree.
+var Surface = surface.Kind{Name: schema.ExposeTree, Start: surface.Plain(newSurface)}
+
+func newSurface(cfg *schema.Config) surface.Surface {
 	t := Of(cfg)
 	return surface.Surface{
 		Tools: []surface.Tool{
@@ -31,6 +33,7 @@ func New(cfg *schema.Config) surface.Surface {
 			},
 		},
 		Texts: []surface.Texts{texts{tree: t, cfg: cfg}},
+		Tree:  t,
 	}
 }
 
