@@ -125,6 +125,15 @@ tool /repo/read/get_issue`
 	}
 }
 
+// What else the config exposes does not matter to the tree, also if a module has it.
+func TestDumpTreeBesideTheSurfaceOfAModule(t *testing.T) {
+	t.Parallel()
+	out, stderr, code := dumpOf(t, document([]entry{fake(t, "alpha", "-tools", "1")}, `"expose": ["proxy", "tree"]`))
+	if !strings.HasPrefix(out, "node /\nnode /alpha") || code != 0 {
+		t.Errorf("exit status %d, got\n%s\nstderr %s", code, out, stderr)
+	}
+}
+
 // A source that is off for a variable is printed as that, and is an error.
 func TestDumpTreeWithAVariableThatIsNotSet(t *testing.T) {
 	t.Parallel()

@@ -53,7 +53,7 @@ func DumpTree(ctx context.Context, cfg *schema.Config, flags treeFlags, log *slo
 	if what := schema.LacksSurface(module.SectionsOf(ctx), schema.ExposeTree); what != "" {
 		return fmt.Errorf("--dump-tree: %s", what)
 	}
-	ctx, stop := signal.NotifyContext(module.Shown(ctx), cli.EndSignals(os.Interrupt)...)
+	ctx, stop := signal.NotifyContext(ctx, cli.EndSignals(os.Interrupt)...)
 	defer stop()
 	for _, warning := range cfg.Warnings {
 		log.Warn(warning)
