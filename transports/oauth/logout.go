@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -100,8 +101,15 @@ func send(client *http.Client, req *http.Request) error {
 		return withoutURL(err)
 	}
 	defer resp.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	_, _ = io.Copy(io.Discard, resp.Body)
 	if resp.StatusCode >= 300 {
+		var said struct {
+			Error string `json:"error"`
+		}
+		if json.Unmarshal(text, &said) == nil && said.Error == "unsupported_token_type" { // RFC 7009, 2.2.1: it ends by itself
+			return nil
+		}
 		return fmt.Errorf("HTTP status %s", resp.Status)
 	}
 	return nil
