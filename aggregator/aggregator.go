@@ -130,9 +130,10 @@ type Logins interface {
 	// For returns how requests to a server are authorized for a principal, whose own login is
 	// used; "" is the user who runs dynmcp.
 	For(server schema.Server, principal string) upstream.Login
-	// Entry returns the entry of a server with the values of a principal in place of each
-	// ${user:NAME}. If one is missing, the error is a *transports.Failure that is Personal.
-	Entry(ctx context.Context, server schema.Server, principal string) (schema.Server, error)
+	// Entries returns a function that returns the entry of a server with the values of a principal in
+	// place of each ${user:NAME}. If one is missing, the error is a *transports.Failure that is Personal.
+	// The values are read once, when the first is needed.
+	Entries(principal string) func(server schema.Server) (schema.Server, error)
 	// LogIn has a person log in to a server, as a principal. It calls show once, with the address of
 	// the login page, and returns when the login is complete or ctx has ended.
 	LogIn(ctx context.Context, server schema.Server, principal string, show func(address string)) error

@@ -22,8 +22,8 @@ type endlessLogin struct{ ended *time.Time }
 
 func (endlessLogin) For(schema.Server, string) upstream.Login { return upstream.Login{} }
 
-func (endlessLogin) Entry(_ context.Context, s schema.Server, _ string) (schema.Server, error) {
-	return s, nil
+func (endlessLogin) Entries(string) func(schema.Server) (schema.Server, error) {
+	return func(s schema.Server) (schema.Server, error) { return s, nil }
 }
 
 func (endlessLogin) Reaches() bool { return false }

@@ -56,7 +56,7 @@ func principalFor(u *lazy.Upstream) string {
 }
 
 // Entry implements fleet.Run.
-func (a run) Entry(ctx context.Context, u *lazy.Upstream, server schema.Server) (schema.Server, error) {
+func (a run) Entry(_ context.Context, u *lazy.Upstream, server schema.Server) (schema.Server, error) {
 	if !u.Server.IsPersonal() {
 		return server, nil
 	}
@@ -67,7 +67,12 @@ func (a run) Entry(ctx context.Context, u *lazy.Upstream, server schema.Server) 
 			Cause: errors.New("it is called with the credentials of a user, and this is for none"), Hint: "call it as a user",
 		}
 	}
-	return a.opts.Logins.Entry(ctx, server, principal)
+	return a.opts.Logins.Entries(principal)(server)
+}
+
+// Entries implements fleet.Run.
+func (a run) Entries(principal string) func(schema.Server) (schema.Server, error) {
+	return a.opts.Logins.Entries(principal)
 }
 
 // Changed logs and publishes a new state of an upstream. It implements fleet.Run.

@@ -28,6 +28,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/internal/cli/login"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/records"
 	"github.com/dynmcp/dynmcp/internal/records/memkv"
 	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/schema"
@@ -106,6 +107,7 @@ type world struct {
 	cfg      *schema.Config
 	listings string // the directory of stored listings, "" for none
 	memory   *memkv.Memory
+	watched  func(records.Bucket) records.Bucket // of the logins of replicas; may be nil
 	keys     *seal.Keys
 	store    *oauth.LoginStore // of the operator
 	replicas [2]atomic.Pointer[replica]
@@ -165,6 +167,9 @@ func (w *world) connect() *oauth.LoginStore {
 	bucket, err := connection.Bucket(context.Background(), "logins")
 	if err != nil {
 		w.t.Fatal(err)
+	}
+	if w.watched != nil {
+		bucket = w.watched(bucket)
 	}
 	return oauth.NewShared(bucket, w.keys, slog.New(slog.DiscardHandler))
 }

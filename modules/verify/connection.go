@@ -65,7 +65,7 @@ func (v *verifier) connectDirectly(ctx context.Context, s schema.Server, era tra
 	log := cmp.Or(v.Log, slog.New(slog.DiscardHandler))
 	var p *probe.Peer
 	logins := login.Of(login.Store, v.Log)
-	s, err := logins.Entry(ctx, s, "")
+	s, err := logins.Entries("")(s)
 	if err != nil {
 		return nil, err
 	}

@@ -54,6 +54,8 @@ type Run interface {
 	Connection(u *lazy.Upstream) upstream.ConnOptions
 	// Entry returns the entry of a server as it is for the owner of an upstream.
 	Entry(ctx context.Context, u *lazy.Upstream, server schema.Server) (schema.Server, error)
+	// Entries returns what fills in the values that a principal keeps now, with one look at them.
+	Entries(principal string) func(schema.Server) (schema.Server, error)
 	// InProfile reports whether a server is in a profile of the config.
 	InProfile(profile, server string) bool
 	// Hider returns what the policy hides from a session; nil hides nothing.
@@ -74,6 +76,7 @@ type Fleet struct {
 	Endpoints sync.Map // *lazy.Upstream to its *Endpoint
 	Lists     Comparisons
 	Names     Names
+	followers Followers
 }
 
 // New returns a fleet without upstreams, which are added to Set.

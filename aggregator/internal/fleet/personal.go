@@ -1,11 +1,12 @@
 package fleet
 
 import (
-	"context"
 	"errors"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/dynmcp/dynmcp/lazy"
@@ -38,40 +39,93 @@ func ListsTo(u *lazy.Upstream) string {
 // changed them.
 const entryPause = 3 * time.Second
 
+// Followers look at the values of users who have connections that were opened with them: one look for
+// all connections of a user.
+type Followers struct {
+	mu sync.Mutex
+	of map[string][]followed // by principal; each has a goroutine
+}
+
+// A followed is a connection that was opened with values of a user.
+type followed struct {
+	upstream *lazy.Upstream
+	opened   schema.Server
+	conn     *upstream.Conn
+	retired  bool // and replaced by another
+}
+
 // followEntry replaces a connection when the values that it was opened with have changed. Calls in
 // flight are answered first.
 func (f *Fleet) followEntry(u *lazy.Upstream, opened schema.Server, conn *upstream.Conn) {
 	if len(u.Server.UserValues()) == 0 || conn.Remote() { // the other replica follows it
 		return
 	}
-	f.Work.Go(func() {
-		for {
-			select {
-			case <-time.After(entryPause + rand.N(entryPause/3)):
-			case <-conn.Done():
-				return
-			case <-f.Context.Done():
-				return
-			}
-			if hasChanged(f, u, opened) {
-				f.Log.Info("a user has changed what he keeps for it", "upstream", u.Server.Name)
-				u.Retire(conn)
-				return
+	principal, _ := PrincipalOf(u)
+	fs := &f.followers
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if fs.of == nil {
+		fs.of = map[string][]followed{}
+	}
+	fs.of[principal] = append(fs.of[principal], followed{upstream: u, opened: opened, conn: conn})
+	if len(fs.of[principal]) == 1 && !f.Work.Go(func() { fs.follow(f, principal) }) {
+		delete(fs.of, principal)
+	}
+}
+
+// follow looks at the values of a principal until no connection is left that was opened with them.
+func (fs *Followers) follow(f *Fleet, principal string) {
+	for {
+		select {
+		case <-time.After(entryPause + rand.N(entryPause/3)):
+		case <-f.Context.Done():
+			return
+		}
+		open := fs.open(principal)
+		if len(open) == 0 {
+			return
+		}
+		fill := f.Run.Entries(principal)
+		for _, one := range open {
+			if one.conn.Err() == nil && hasChanged(fill, one) {
+				f.Log.Info("a user has changed what he keeps for it", "upstream", one.upstream.Server.Name)
+				one.upstream.Retire(one.conn)
+				fs.retire(principal, one.conn)
 			}
 		}
-	})
+	}
+}
+
+// open returns the connections of a principal that are open. If there are none, his goroutine ends.
+func (fs *Followers) open(principal string) []followed {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.of[principal] = slices.DeleteFunc(fs.of[principal], func(one followed) bool { return one.retired || one.conn.Err() != nil })
+	if len(fs.of[principal]) == 0 {
+		delete(fs.of, principal)
+	}
+	return slices.Clone(fs.of[principal])
+}
+
+// retire notes that a connection is replaced. It is forgotten at the next look.
+func (fs *Followers) retire(principal string, conn *upstream.Conn) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	for i, one := range fs.of[principal] {
+		if one.conn == conn {
+			fs.of[principal][i].retired = true
+		}
+	}
 }
 
 // hasChanged reports whether an upstream would now be opened with other values. One that is missing
 // has changed; a store that cannot be read says nothing.
-func hasChanged(f *Fleet, u *lazy.Upstream, opened schema.Server) bool {
-	ctx, cancel := context.WithTimeout(f.Context, entryPause)
-	defer cancel()
-	now, err := f.Run.Entry(ctx, u, u.Server)
+func hasChanged(fill func(schema.Server) (schema.Server, error), one followed) bool {
+	now, err := fill(one.upstream.Server)
 	if err != nil {
 		return isMissing(err)
 	}
-	return !maps.Equal(now.Env, opened.Env) || !maps.Equal(now.Headers, opened.Headers)
+	return !maps.Equal(now.Env, one.opened.Env) || !maps.Equal(now.Headers, one.opened.Headers)
 }
 
 // isMissing reports whether a user has not, or no longer, what a server is called with.

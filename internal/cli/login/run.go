@@ -80,16 +80,25 @@ func (l *Logins) For(s schema.Server, principal string) upstream.Login {
 	return upstream.Login{Transport: session.Transport, Hint: session.Hint}
 }
 
-// Entry returns the entry of a server with the values of a principal.
-func (l *Logins) Entry(_ context.Context, s schema.Server, principal string) (schema.Server, error) {
+// Entries returns a function that returns the entry of a server with the values of a principal, which it
+// reads once.
+func (l *Logins) Entries(principal string) func(schema.Server) (schema.Server, error) {
+	read := sync.OnceValues(func() (map[string]string, error) {
+		store, err := l.open()
+		if err != nil {
+			return nil, err
+		}
+		return store.Values(principal)
+	})
+	return func(s schema.Server) (schema.Server, error) { return l.fill(s, principal, read) }
+}
+
+// fill returns the entry of a server with the values of a principal, which are read if it needs any.
+func (l *Logins) fill(s schema.Server, principal string, read func() (map[string]string, error)) (schema.Server, error) {
 	if len(s.UserValues()) == 0 {
 		return s, nil
 	}
-	store, err := l.open()
-	var values map[string]string
-	if err == nil {
-		values, err = store.Values(principal)
-	}
+	values, err := read()
 	if err != nil {
 		return s, &transports.Failure{Upstream: s.Name, Code: transports.CodeNotPlaced, Outcome: transports.NotSent,
 			Cause: fmt.Errorf("read what its user keeps for it: %w", err), Hint: "call again when that can be read"}
