@@ -69,8 +69,8 @@ var recordFaults = []sabotage.Fault{
 	},
 	{
 		Name: "calls wait for the record",
-		Edits: []sabotage.Edit{{File: "internal/activity/log.go", Old: "	size := len(e.Input) + len(e.Output)\n",
-			New: "	size := len(e.Input) + len(e.Output)\n	for began := time.Now(); time.Since(began) < 100*time.Microsecond; {\n	}\n"}},
+		Edits: []sabotage.Edit{{File: "internal/activity/log.go", Old: "	size := entrySize + len(e.Input) + len(e.Output)\n",
+			New: "	size := entrySize + len(e.Input) + len(e.Output)\n	for began := time.Now(); time.Since(began) < 100*time.Microsecond; {\n	}\n"}},
 		Found: "p50",
 	},
 }

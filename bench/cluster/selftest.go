@@ -16,17 +16,17 @@ import (
 func faultsToFind() []sabotage.Fault {
 	lost := sabotage.LostAnswer
 	lost.Found = "unanswered requests"
-	noFence := sabotage.Edit{File: "internal/cli/replica/place.go", Old: ", Fence: r.fence}", New: "}"}
+	noFence := sabotage.Edit{File: "modules/cluster/replica/place.go", Old: ", Fence: r.fence}", New: "}"}
 	const overlap = "processes of a server beside another one of its"
 	return []sabotage.Fault{
 		{Name: "guards do not end what a stopped replica runs", Edits: []sabotage.Edit{noFence}, Found: overlap},
 		{Name: "a lost lease ends nothing", Edits: []sabotage.Edit{noFence,
-			{File: "internal/cli/replica/place.go", Old: "Lost: lease.Lost(), Moving: r.self.Leaving(where.ID)}", New: "Lost: make(chan struct{}), Moving: r.self.Leaving(where.ID)}"}}, Found: overlap},
+			{File: "modules/cluster/replica/place.go", Old: "Lost: lease.Lost(), Moving: r.self.Leaving(where.ID)}", New: "Lost: make(chan struct{}), Moving: r.self.Leaving(where.ID)}"}}, Found: overlap},
 		{Name: "a lease is taken from who holds it", Edits: []sabotage.Edit{
-			{File: "internal/cluster/take.go", Old: "(bool, error) {\n	if l.broken {\n", New: "(bool, error) {\n	if r != nil {\n		return true, nil\n	}\n	if l.broken {\n"},
-			{File: "internal/cluster/take.go", Old: "elsewhere := owner != nil && owner.ID != r.id", New: "elsewhere := owner != nil && r == nil"},
-			{File: "internal/cluster/place.go", Old: "holder != nil && holder.ID != r.id && ", New: "holder != nil && r == nil && "},
-			{File: "internal/cluster/place.go", Old: "	m, _ = Rendezvous(name, heard)\n", New: "	if self := r.view.member(r.id); self != nil {\n		return self.Member, false\n	}\n	m, _ = Rendezvous(name, heard)\n"},
+			{File: "modules/cluster/members/take.go", Old: "(bool, error) {\n	if l.broken {\n", New: "(bool, error) {\n	if r != nil {\n		return true, nil\n	}\n	if l.broken {\n"},
+			{File: "modules/cluster/members/take.go", Old: "elsewhere := owner != nil && owner.ID != r.id", New: "elsewhere := owner != nil && r == nil"},
+			{File: "modules/cluster/members/place.go", Old: "holder != nil && holder.ID != r.id && ", New: "holder != nil && r == nil && "},
+			{File: "modules/cluster/members/place.go", Old: "	m, _ = Rendezvous(name, heard)\n", New: "	if self := r.view.member(r.id); self != nil {\n		return self.Member, false\n	}\n	m, _ = Rendezvous(name, heard)\n"},
 		}, Found: overlap},
 		{Name: "calls are sent twice", Edits: []sabotage.Edit{{File: "transports/upstream/lines.go", Old: "	params, n := call.pieces(id)\n",
 			New: "	params, n := call.pieces(id)\n	if call.Method == \"tools/call\" {\n		_ = l.writer.SendRequest(maxQueuedRequests, id, call.Method, params[:n]...)\n	}\n"}}, Found: "calls that ran twice"},

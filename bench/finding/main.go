@@ -102,7 +102,7 @@ var faults = []sabotage.Fault{
 	},
 	{
 		Name:  "instructions repeat the catalogue",
-		Edits: []sabotage.Edit{{File: "catalog/instructions.go", Old: "	text := v.useTools(introText)\n", New: "	text := v.useTools(introText) + v.Describe(maxChars)\n"}},
+		Edits: []sabotage.Edit{{File: "catalog/instructions.go", Old: "	text := fmt.Sprintf(v.useTools(introText), names)\n", New: "	text := fmt.Sprintf(v.useTools(introText), names) + v.Describe(maxChars)\n"}},
 		Found: "tokens at the start",
 	},
 	{

@@ -23,6 +23,15 @@ var rankerFaults = []sabotage.Fault{
 	{Name: "the first result is lost", Edits: []sabotage.Edit{{File: "catalog/search/search.go", Old: "	return q.fit.best(limit)\n", New: "	found, more = q.fit.best(limit)\n	return found[min(1, len(found)):], more\n"}}},
 }
 
+// The faults edit source files, which may have changed.
+func TestFaultsFitTheirFiles(t *testing.T) {
+	for _, f := range faults {
+		if _, err := f.Apply("../.."); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // The labelled set in the repository notices rankers with faults.
 func TestSmallSetFindsFaults(t *testing.T) {
 	if err := programs.EnterRoot(); err != nil {
