@@ -65,7 +65,7 @@ var outgrown = map[string]struct {
 
 	"references up in transports/gateway": {21, "the routes of a login refer to the gateway that serves them"},
 
-	"95th percentile of functions": {31, "mended defects made a dozen functions longer; they are not cut up to be shorter"},
+	"95th percentile of functions": {32, "mended defects made a dozen functions longer; they are not cut up to be shorter"},
 }
 
 // notBuiltIn are directories whose code is not part of the program.

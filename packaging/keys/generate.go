@@ -51,8 +51,16 @@ func Files(modules []module.Module) (map[string][]byte, error) {
 		return nil, err
 	}
 	page, err = withKeys(page, text, withKeysOnly)
+	if err != nil {
+		return nil, err
+	}
+	hosts, err := os.ReadFile(hostsPage)
+	if err != nil {
+		return nil, err
+	}
+	hosts, err = withHosts(hosts)
 	return map[string][]byte{
-		"schema/dynmcp.schema.json": text, docs: page, "schema/modules.go": owners(sections), "schema/reference/modules.go": schemeOwners(modules),
+		"schema/dynmcp.schema.json": text, docs: page, hostsPage: hosts, "schema/modules.go": owners(sections), "schema/reference/modules.go": schemeOwners(modules),
 	}, err
 }
 

@@ -158,7 +158,14 @@ func (e *entry) bearer(m syntax.Member) {
 		token = "${" + token + "}"
 	}
 	if m.Value.Kind == syntax.Text && m.Value.Scalar != "" && slices.ContainsFunc(reaching[1:], e.in.Has) {
-		e.set(m, "headers", syntax.Member{Key: "Authorization", At: m.At, Value: text(m.Value, "Bearer "+token)})
+		header, value := "Authorization", "Bearer "+token
+		if name := scalar(e.in.Get("api_key_header")); name != "" { // of Mistral Vibe
+			header = name
+		}
+		if format := scalar(e.in.Get("api_key_format")); format != "" {
+			value = strings.ReplaceAll(format, "{token}", token)
+		}
+		e.set(m, "headers", syntax.Member{Key: header, At: m.At, Value: text(m.Value, value)})
 	}
 }
 
