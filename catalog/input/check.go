@@ -83,7 +83,7 @@ func resolve(schema any) (*jsonschema.Resolved, error) {
 }
 
 // fitLibrary removes what the library does not support, so that the rest is checked: regular
-// expressions with lookaround, and the boolean limits of draft 4.
+// expressions with lookaround, and the boolean limits of draft 4. OpenAPI's nullable becomes a type.
 func fitLibrary(schema any) {
 	switch s := schema.(type) {
 	case []any:
@@ -106,6 +106,12 @@ func fitLibrary(schema any) {
 		for _, limit := range []string{"exclusiveMinimum", "exclusiveMaximum"} {
 			if _, is := s[limit].(bool); is {
 				delete(s, limit)
+			}
+		}
+		if name, ok := s["type"].(string); ok && s["nullable"] == true {
+			s["type"] = []any{name, "null"}
+			if values, ok := s["enum"].([]any); ok && !slices.Contains(values, nil) {
+				s["enum"] = append(values, nil)
 			}
 		}
 		for _, member := range s {

@@ -12,7 +12,7 @@ import (
 
 func TestFitChangesOnlyWhatCannotBeAString(t *testing.T) {
 	schema := New(json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"},"f":{"type":"number"},"s":{"type":"string"},"b":{"type":"boolean"},` +
-		`"either":{"type":["number","string"]},"maybe":{"type":["integer","null"]},"any":{},"of":{"anyOf":[{"type":"integer"},{"type":"string"}]},` +
+		`"either":{"type":["number","string"]},"maybe":{"type":["integer","null"]},"open":{"type":"integer","nullable":true},"word":{"type":"string","nullable":true,"enum":["a"]},"any":{},"of":{"anyOf":[{"type":"integer"},{"type":"string"}]},` +
 		`"list":{"type":"array","items":{"type":"integer"}},"texts":{"type":"array","items":{"type":"string"}},"opt":{"anyOf":[{"type":"array","items":{}},{"type":"null"}]},` +
 		`"deep":{"$ref":"#/$defs/deep"},"ref":{"$ref":"#/$defs/at"},"level":{"enum":[1,2,3]},` +
 		`"map":{"type":"object","additionalProperties":{"type":"boolean"}},"a/b":{"type":"integer"},"both":{"allOf":[{"$ref":"#/$defs/at"},{"required":["x"]}]},` +
@@ -26,6 +26,8 @@ func TestFitChangesOnlyWhatCannotBeAString(t *testing.T) {
 		{`{"f":"1.50e3","maybe":"7"}`, `{"f":1.50e3,"maybe":7}`, `f maybe`},
 		{`{"n":"9007199254740993","f":1}`, `{"n":9007199254740993,"f":1}`, `n`},
 		{`{"b":"true","maybe":"null","opt":"null"}`, `{"b":true,"maybe":null,"opt":null}`, `b maybe opt`},
+		{`{"open":"null","word":"null"}`, `{"open":null,"word":"null"}`, `open`},
+		{`{"open":"3","word":null}`, `{"open":3,"word":null}`, `open`},
 		{`{"level":"2","a/b":"1"}`, `{"level":2,"a/b":1}`, `level a~1b`},
 		{`{"opt":"[\"x\", 1.0]","texts":"[\"3\"]"}`, `{"opt":["x", 1.0],"texts":["3"]}`, `opt texts`},
 		{`{"list":["3",4,"x","5"]}`, `{"list":[3,4,"x",5]}`, `list/0 list/3`},
