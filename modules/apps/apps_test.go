@@ -214,6 +214,29 @@ func TestDispatcher(t *testing.T) {
 	}
 }
 
+// A view for the older bridge of ChatGPT is one: its tool is listed, with its _meta as it is, and its page
+// begins with the prologue.
+func TestOlderBridge(t *testing.T) {
+	servers := []*server{{name: "a", older: true, tools: map[string]string{"show": ""}}, {name: "b", tools: map[string]string{"show": visible[0]}}}
+	h := serve(t, "", servers)(shows)
+	_, defs := h.names()
+	if got := string(wire.Get(defs["a__show"], "_meta")); got != `{"openai/outputTemplate":"ui://a+card/view.html","openai/widgetAccessible":true}` {
+		t.Errorf("the tool has %s", got)
+	}
+	page, token := h.view("a")
+	if !strings.HasPrefix(page, "<!doctype html><script>") {
+		t.Errorf("the page is %s", page)
+	}
+	h.ask("tools/call", fmt.Sprintf(`{"name":"view_call","arguments":{"view":%q,"tool_name":"show","tool_input":{"nonce":1}}}`, token))
+	if got := servers[0].take(); !slices.Equal(got, []string{"show 1"}) || servers[1].take() != nil {
+		t.Errorf("a was called with %q", got)
+	}
+	m := h.ask("resources/read", `{"uri":"ui://a+card/view.html"}`)
+	if got := string(wire.Get(m.Result, "contents")); !strings.Contains(got, `"mimeType":"text/html+skybridge"`) {
+		t.Errorf("the page is %s", got)
+	}
+}
+
 // The text of a long result is cut for the model. What a view needs is not.
 func TestLongResults(t *testing.T) {
 	tools := map[string]string{"long": visible[0]}

@@ -29,6 +29,7 @@ const viewURI = "ui://card/view.html"
 type server struct {
 	name  string
 	tools map[string]string // name → visibility, a JSON array
+	older bool              // its views are for the older bridge of ChatGPT
 
 	mu     sync.Mutex
 	called []string // tool and nonce
@@ -47,7 +48,11 @@ func (s *server) answer(m mcptest.Message) string {
 		result = `{"resourceTemplates":[]}`
 	case "resources/read":
 		uri, _ := wire.Text(wire.Get(m.Params, "uri"))
-		result = fmt.Sprintf(`{"contents":[{"uri":%q,"mimeType":"text/html;profile=mcp-app","text":"<!doctype html><title>%s</title>","_meta":{"ui":{"csp":{"connectDomains":["https://%s.example"]},"permissions":{"camera":{}}}}}]}`, uri, s.name, s.name)
+		kind := "text/html;profile=mcp-app"
+		if s.older {
+			kind = "text/html+skybridge"
+		}
+		result = fmt.Sprintf(`{"contents":[{"uri":%q,"mimeType":%q,"text":"<!doctype html><title>%s</title>","_meta":{"ui":{"csp":{"connectDomains":["https://%s.example"]},"permissions":{"camera":{}}}}}]}`, uri, kind, s.name, s.name)
 	case "tools/call":
 		tool, _ := wire.Text(wire.Get(m.Params, "name"))
 		nonce := string(wire.Get(m.Params, "arguments", "nonce"))
@@ -65,6 +70,10 @@ func (s *server) answer(m mcptest.Message) string {
 func (s *server) list() string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(s.tools)) {
+		if s.older {
+			all = append(all, fmt.Sprintf(`{"name":%q,"inputSchema":{"type":"object"},"_meta":{"openai/outputTemplate":%q,"openai/widgetAccessible":true}}`, name, viewURI))
+			continue
+		}
 		all = append(all, fmt.Sprintf(`{"name":%q,"description":"It is %s.","inputSchema":{"type":"object"},"outputSchema":{"type":"object"},"_meta":{"ui":{"resourceUri":%q,"visibility":%s}}}`, name, name, viewURI, s.tools[name]))
 	}
 	return `{"tools":[` + strings.Join(all, ",") + `]}`
