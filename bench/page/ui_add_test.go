@@ -155,7 +155,7 @@ func TestUIOfServe(t *testing.T) {
 		t.Fatalf("the places are %s (%v), want only this run, without changes", text, err)
 	}
 	before, _ := os.ReadFile(config)
-	for _, act := range []string{"disable", "describe", "call", "approve", "start", "stop", "restart", "test", "find", "add"} {
+	for _, act := range []string{"disable", "describe", "call", "approve", "start", "stop", "restart", "test", "find", "add", "add api"} {
 		status, text := ask(fixed, "api/do", "s3cret", fmt.Sprintf(`{"place":%q,"act":%q,"server":"files","tool":"echo","arguments":"{}","text":"x"}`, places[0].ID, act))
 		if status != http.StatusConflict || !strings.Contains(text, "this page changes nothing") {
 			t.Errorf("%s: %d %s", act, status, text)

@@ -29,6 +29,10 @@ type order struct {
 	Version, Via, As, Secrets string
 	Sandbox                   bool
 	Answers                   map[string]string
+
+	// For adding the operations of an OpenAPI document as Server: its address or file, where they are sent
+	// if the document does not say it, and the tags of those that are taken.
+	OpenAPI, URL, Tags string
 }
 
 // A done is the result of an order.
@@ -62,12 +66,13 @@ var acts = map[string]act{
 	"approve": {on: "config", args: func(o order) []string {
 		return []string{"approve", strings.TrimSuffix(o.Server+"/"+o.Tool, "/"), "--all"}
 	}},
-	"test":   {on: "config", args: func(o order) []string { return []string{"test", o.Server} }},
-	"find":   {args: func(o order) []string { return []string{"search", "--json", "--", o.Text} }},
-	"add":    {on: "file", args: order.add, in: order.answers},
-	"diff":   {on: "config", asks: true, args: func(o order) []string { return []string{"diff", o.Server} }},
-	"logins": {on: "config", asks: true, args: func(order) []string { return []string{"ls", "--json"} }},
-	"doctor": {on: "config", asks: true, args: func(order) []string { return []string{"doctor", "--json", "--no-start"} }},
+	"test":    {on: "config", args: func(o order) []string { return []string{"test", o.Server} }},
+	"find":    {args: func(o order) []string { return []string{"search", "--json", "--", o.Text} }},
+	"add":     {on: "file", args: order.add, in: order.answers},
+	"add api": {on: "file", args: order.addAPI},
+	"diff":    {on: "config", asks: true, args: func(o order) []string { return []string{"diff", o.Server} }},
+	"logins":  {on: "config", asks: true, args: func(order) []string { return []string{"ls", "--json"} }},
+	"doctor":  {on: "config", asks: true, args: func(order) []string { return []string{"doctor", "--json", "--no-start"} }},
 }
 
 // add returns the arguments of dynmcp add. The answers, which may be secrets, are passed on stdin,
@@ -79,6 +84,18 @@ func (o order) add() []string {
 	}
 	if o.Sandbox {
 		args = append(args, "--sandbox")
+	}
+	return args
+}
+
+// addAPI returns the arguments of dynmcp add whose output has the operations of a document by tag.
+func (o order) addAPI() []string {
+	args := []string{"add", o.Server, "--openapi=" + o.OpenAPI, "--yes"}
+	if o.URL != "" {
+		args = append(args, "--url="+o.URL)
+	}
+	if o.Tags != "" {
+		args = append(args, "--tags="+o.Tags)
 	}
 	return args
 }

@@ -11,7 +11,7 @@ import (
 // A text of the page is never an option of the command that it is passed to.
 func TestTextsOfThePageAreNotOptions(t *testing.T) {
 	for name, act := range acts {
-		args := act.args(order{Server: "s", Tool: "-x", Text: "-x", Arguments: "-x", Version: "-x", Via: "-x", As: "-x", Secrets: "-x"})
+		args := act.args(order{Server: "s", Tool: "-x", Text: "-x", Arguments: "-x", Version: "-x", Via: "-x", As: "-x", Secrets: "-x", OpenAPI: "-x", URL: "-x", Tags: "-x"})
 		option := slices.IndexFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "-x") })
 		if end := slices.Index(args, "--"); option >= 0 && (end < 0 || end > option) {
 			t.Errorf("%s: %q", name, args)

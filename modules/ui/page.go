@@ -20,6 +20,8 @@ var (
 	script string
 	//go:embed page/views.js
 	views string
+	//go:embed page/openapi.js
+	openapi string
 	//go:embed page/live.js
 	live string
 )
@@ -31,7 +33,7 @@ type document struct {
 }
 
 var page = sync.OnceValue(func() document {
-	code := script + views + live
+	code := script + views + openapi + live
 	hash := func(text string) string {
 		sum := sha256.Sum256([]byte(text))
 		return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"

@@ -301,7 +301,7 @@ const views = {
     const place = placeNow(), box = searchBox("find", "Search registries", query);
     const form = el("form", {className: "bar", role: "search", onsubmit: e => { e.preventDefault(); go({q: box.value.trim()}); }}, box, el("button", {className: "main"}, "Search"));
     if (!place.config || place.fixed) return draw(el("p", {}, place.fixed ? "This page changes nothing." : "This run has no config to which a server can be added."));
-    if (!query.get("q")) return draw(form, el("p", {className: "soft"}, "The registries of your own config are asked, or the official one. Nothing runs before you have seen its command."));
+    if (!query.get("q")) return draw(form, apiForm(place), el("p", {className: "soft"}, "The registries of your own config are asked, or the official one. Nothing runs before you have seen its command."));
     draw(form, el("p", {role: "status"}, "Asking…"));
     const d = await api("do", {place: place.id, act: "find", text: query.get("q")});
     if (!d.ok) return draw(form, ...result(d));
