@@ -57,6 +57,12 @@ func Keys[T any](c *Config) (keys T) {
 	return keys
 }
 
+// Knows reports whether a config was read with the section with the type T.
+func Knows[T any](c *Config) bool {
+	_, ok := c.sections[reflect.TypeFor[T]()]
+	return ok
+}
+
 // ServerKeys returns the keys of an entry with the type T, with their defaults if it has none.
 func ServerKeys[T any](s Server) (keys T) {
 	if v, ok := s.Keys[reflect.TypeFor[T]()]; ok {

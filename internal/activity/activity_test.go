@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/internal/redact"
 )
 
@@ -413,4 +414,44 @@ func TestLossIsRecordedOnce(t *testing.T) {
 	if s := Summarize(lines, nil); s.Dropped != 3 || lines[0].Dropped != 3 {
 		t.Errorf("%d lines report a loss of %d", len(lines), s.Dropped)
 	}
+}
+
+// A record that nobody asked for: nothing before the first call, of it only sizes, and one warning.
+func TestUnasked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &bytes.Buffer{}
+		dir := filepath.Join(t.TempDir(), "state", "activity")
+		o := options(dir, log)
+		o.Unasked, o.Keep.Sizes = true, true
+		l := open(t, o)
+		if _, err := os.Stat(filepath.Dir(dir)); err == nil {
+			t.Error("a directory is made before the first call")
+		}
+		end := event.Call{Method: "tools/call", Upstream: "a", Tool: "get", Kind: "ok", Outcome: "done", Arguments: json.RawMessage(`{"a":1}`), Result: []byte(`{}`), Asked: 40, Answered: 400}
+		l.Add(EntryOf(&end, true))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		lines := all(t, dir)
+		if len(lines) != 1 || lines[0].TokensIn != 10 || lines[0].TokensOut != 100 || lines[0].Digest != "" || log.Len() > 0 {
+			t.Errorf("got %+v, log %s", lines, log)
+		}
+		restore := breakDir(t, dir)
+		for range 5 {
+			l.Add(EntryOf(&end, true))
+			time.Sleep(2 * time.Minute)
+			synctest.Wait()
+		}
+		l.Add(EntryOf(&end, true))
+		l.Close()
+		if n := strings.Count(log.String(), "calls are missing"); n != 1 || !strings.Contains(log.String(), `\"activity\": false`) {
+			t.Errorf("%d warnings: %s", n, log)
+		}
+		restore()
+		again := open(t, o)
+		again.Add(EntryOf(&end, true))
+		again.Close()
+		if got := len(all(t, dir)); got != 2 {
+			t.Errorf("two runs recorded %d calls", got)
+		}
+	})
 }

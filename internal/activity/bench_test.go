@@ -25,3 +25,19 @@ func BenchmarkWrite(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkWriteSizes is BenchmarkWrite for a record that nobody asked for.
+func BenchmarkWriteSizes(b *testing.B) {
+	o := options(b.TempDir(), &bytes.Buffer{})
+	o.Keep.Sizes = true
+	l := newLog(o)
+	e := call("echo")
+	e.Input = nil
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		l.Add(e)
+		if i%1000 == 999 {
+			l.flush()
+		}
+	}
+}

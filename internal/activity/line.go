@@ -122,8 +122,11 @@ func LineOf(end *event.Call) Line {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// EntryOf returns the entry for a call.
-func EntryOf(end *event.Call) Entry {
+// EntryOf returns the entry for a call, with sizes set without its arguments and its result.
+func EntryOf(end *event.Call, sizes bool) Entry {
+	if sizes {
+		return Entry{Line: LineOf(end), User: end.From.Share}
+	}
 	return Entry{Line: LineOf(end), User: end.From.Share, Input: end.Arguments, Output: bytes.Clone(end.Result[:min(len(end.Result), mostOutput)])}
 }
 
@@ -132,8 +135,11 @@ type Entry struct {
 	Line
 	User   string          // whose share of the record it takes
 	Input  json.RawMessage // the arguments; they must not change
-	Output []byte          // the beginning of the result, or all of it
+	Output []byte          // the beginning of the result, or all of it; nil if its size is all that is recorded of it
 }
+
+// bytesPerToken is that of JSON, for calls of which only the size is known.
+const bytesPerToken = 4
 
 // Limits for one call.
 const (
@@ -144,6 +150,10 @@ const (
 // finish computes the fields of a line that describe arguments and result.
 func (e *Entry) finish(keep Keep) {
 	l := &e.Line
+	if keep.Sizes {
+		l.TokensIn, l.TokensOut = l.BytesIn/bytesPerToken, l.BytesOut/bytesPerToken
+		return
+	}
 	if e.Input != nil {
 		sum := sha256.Sum256(e.Input)
 		l.Digest = "sha256:" + hex.EncodeToString(sum[:])
@@ -189,6 +199,7 @@ func estimate(text string, size int) int {
 
 // Keep says which optional parts of a call are written.
 type Keep struct {
+	Sizes                       bool // of arguments and results nothing but their size is looked at
 	Arguments, Results, Queries bool
 	Redact                      func(text string, whole bool) string // removes secrets from a text, which may be truncated
 }

@@ -144,12 +144,12 @@ func TestEntryOf(t *testing.T) {
 		From: event.Session{ID: "s", Share: "192.0.2.1", Host: "claude-code"}, Upstream: "u", Method: "tools/call", Tool: "t", Kind: "ok", Outcome: transports.Executed,
 		Began: began, Sent: began.Add(2500 * time.Microsecond), End: began.Add(4 * time.Millisecond), Result: make([]byte, 2*mostOutput),
 	}
-	e := EntryOf(&end)
+	e := EntryOf(&end, false)
 	if e.User != "192.0.2.1" || e.Session != "s" || e.Host != "claude-code" || e.Outcome != "done" || e.Method != "" || e.MS != 4 || e.StartMS != 2.5 || len(e.Output) != mostOutput {
 		t.Errorf("got %+v", e.Line)
 	}
 	end.Method, end.Sent = "prompts/get", began.Add(time.Millisecond/2)
-	if e := EntryOf(&end); e.StartMS != 0 || e.Method != "prompts/get" {
+	if e := EntryOf(&end, false); e.StartMS != 0 || e.Method != "prompts/get" {
 		t.Errorf("got %+v", e.Line)
 	}
 }

@@ -35,6 +35,9 @@ type LogOptions struct {
 	Age    time.Duration // of a file; older ones go
 	Keep   Keep
 	Logger *slog.Logger
+	// Unasked reports that nobody asked for the record: the directory is made with the first call, and
+	// one warning says that it cannot be written.
+	Unasked bool
 }
 
 // A Log writes the calls of one run. Add does not wait for the disk: calls that cannot be
@@ -42,6 +45,7 @@ type LogOptions struct {
 type Log struct {
 	run   string
 	keep  Keep
+	once  bool // at most one warning
 	log   *slog.Logger
 	files files
 	wake  chan struct{} // holds a token while calls wait
@@ -62,11 +66,13 @@ type Log struct {
 	closed  bool
 }
 
-// Open begins a log. The directory is created now, a file with the first call.
+// Open begins a log. The directory is created now, a file with the first call; both then if nobody asked.
 func Open(o LogOptions) (*Log, error) {
 	l := newLog(o)
-	if err := l.files.prepare(); err != nil {
-		return nil, err
+	if !o.Unasked {
+		if err := l.files.prepare(); err != nil {
+			return nil, err
+		}
 	}
 	go l.write()
 	return l, nil
@@ -75,7 +81,7 @@ func Open(o LogOptions) (*Log, error) {
 // newLog returns a log without a writer.
 func newLog(o LogOptions) *Log {
 	l := &Log{
-		run: strings.ToLower(rand.Text()[:8]), keep: o.Keep, log: o.Logger,
+		run: strings.ToLower(rand.Text()[:8]), keep: o.Keep, once: o.Unasked, log: o.Logger,
 		heldOf: map[string]int{}, wake: make(chan struct{}, 1), done: make(chan struct{}), ended: make(chan struct{}),
 	}
 	l.files = files{dir: o.Dir, run: l.run, bytes: o.Bytes, age: o.Age, began: time.Now(), wrote: map[string]int64{}, own: map[string]*stream{}}
@@ -135,7 +141,7 @@ func (l *Log) write() {
 		}
 		l.flush()
 	}
-	if l.unsaid > 0 {
+	if l.unsaid > 0 && l.mayWarn() {
 		l.say(nil)
 	}
 }
@@ -193,15 +199,20 @@ func (l *Log) put(to *stream, lines []byte, n int) {
 func (l *Log) lose(n int64, err error) {
 	l.lost += n
 	l.unsaid += n
-	if l.unsaid > 0 && time.Since(l.said) >= sayEvery {
+	if l.unsaid > 0 && time.Since(l.said) >= sayEvery && l.mayWarn() {
 		l.say(err)
 	}
 }
+
+func (l *Log) mayWarn() bool { return !l.once || l.said.IsZero() }
 
 func (l *Log) say(err error) {
 	about := []any{"lines", l.unsaid, "dir", l.files.dir}
 	if err != nil {
 		about = append(about, "err", err)
+	}
+	if l.once {
+		about = append(about, "hint", `"activity": {"dir": "…"} records them elsewhere, "activity": false nowhere`)
 	}
 	l.log.Warn("calls are missing in the activity log", about...)
 	l.said, l.unsaid = time.Now(), 0

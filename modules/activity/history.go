@@ -86,8 +86,8 @@ var logVerb = cli.Verb{
 	Use:   "log [flags]",
 	Group: cli.Watch, Aliases: []string{"logs"},
 	Short: "Show recorded calls",
-	Long: `Show recorded calls, with "activity" in the config: when, what, how it
-ended, how long it took, and for whom. The last ones are at the end.`,
+	Long: `Show recorded calls, of all runs unless the config has "activity": false: when,
+what, how it ended, how long it took, and for whom. The last ones are at the end.`,
 	Example: `  dynmcp log --since 2h --failed
   dynmcp log --since yesterday --until yesterday
   dynmcp log -f --server github
@@ -114,7 +114,11 @@ ended, how long it took, and for whom. The last ones are at the end.`,
 			}
 			ctx, stop := run.UntilSignal(cmd.Context(), false)
 			defer stop()
-			return v.show(ctx, cli.Stdout(cmd), dir)
+			shown, err := v.show(ctx, cli.Stdout(cmd), dir)
+			if shown == 0 && err == nil && !v.follow && !v.json {
+				cli.Stderr(cmd).Say("No calls were recorded.")
+			}
+			return err
 		}
 	},
 }
@@ -131,32 +135,33 @@ type view struct {
 	json   bool
 }
 
-// show prints the lines of a directory and, with follow, new lines until ctx ends.
-func (v *view) show(ctx context.Context, out *terminal.Writer, dir string) error {
+// show prints the lines of a directory and, with follow, new lines until ctx ends. It returns the number of the first ones.
+func (v *view) show(ctx context.Context, out *terminal.Writer, dir string) (shown int, err error) {
 	r := &activity.Reader{Dir: dir}
 	lines, err := r.Next(ctx, &v.Filter)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if v.most > 0 && len(lines) > v.most {
 		lines = lines[len(lines)-v.most:]
 	}
+	shown = len(lines)
 	for {
 		for i := range lines {
 			if err := v.write(out, &lines[i]); err != nil {
-				return err
+				return shown, err
 			}
 		}
 		if !v.follow || out.Err != nil {
-			return out.Err
+			return shown, out.Err
 		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return shown, nil
 		case <-time.After(pollEvery):
 		}
 		if lines, err = r.Next(ctx, &v.Filter); err != nil {
-			return nil // the context ended
+			return shown, nil // the context ended
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// Module has the key activity, which records the calls of a run, and the verbs log and stats.
+// Module has the key activity, which records the calls of a run or does not, and the verbs log and stats.
 var Module = module.Module{
 	Name:  "activity",
 	Keys:  []schema.Section{schema.SectionOf[record.Keys]("activity")},

@@ -45,7 +45,10 @@ func (r *recorder) follow(cfg *schema.Config) (err error) {
 	of := record.Of(cfg)
 	if of != nil {
 		a = *of
-		if dir, err = record.Dir(cfg); err != nil {
+		switch dir, err = record.Dir(cfg); {
+		case err != nil && !a.Asked: // a user without a state directory
+			of, a = nil, record.Activity{}
+		case err != nil:
 			return err
 		}
 	}
@@ -57,8 +60,8 @@ func (r *recorder) follow(cfg *schema.Config) (err error) {
 	}
 	if of != nil {
 		next, err = activity.Open(activity.LogOptions{
-			Dir: dir, Bytes: int64(a.MaxBytes), Age: a.MaxAge, Logger: r.log,
-			Keep: activity.Keep{Arguments: a.Arguments, Results: a.Results, Queries: a.Queries, Redact: cli.Redacted},
+			Dir: dir, Bytes: int64(a.MaxBytes), Age: a.MaxAge, Logger: r.log, Unasked: !a.Asked,
+			Keep: activity.Keep{Sizes: !a.Asked, Arguments: a.Arguments, Results: a.Results, Queries: a.Queries, Redact: cli.Redacted},
 		})
 		if err != nil {
 			return hint.With(err, `name another in "activity": {"dir": "…"}`)
@@ -84,7 +87,7 @@ func (r *recorder) Called(end event.Call) {
 	r.mu.RLock() // keeps the record open meanwhile
 	defer r.mu.RUnlock()
 	if r.to != nil {
-		r.to.Add(activity.EntryOf(&end))
+		r.to.Add(activity.EntryOf(&end, !r.cfg.Asked))
 	}
 }
 
@@ -95,7 +98,7 @@ func (r *recorder) Dropped(event.Session) {}
 func (r *recorder) Wants() (calls, params bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return r.to != nil, r.to != nil
+	return r.to != nil, r.to != nil && r.cfg.Asked
 }
 
 // End ends the record.

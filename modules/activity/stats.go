@@ -27,7 +27,7 @@ var statsVerb = cli.Verb{
 	Use:   "stats [flags]",
 	Group: cli.Watch,
 	Short: "Summarize recorded calls",
-	Long: `Summarize recorded calls, with "activity" in the config, by tool: how many,
+	Long: `Summarize recorded calls by tool: how many,
 how many failed, how long they took, the tokens of arguments and results (estimated),
 the last use. Then what was never used: servers to make lazy or to remove. Nothing is
 started.`,

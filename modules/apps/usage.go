@@ -14,10 +14,14 @@ const (
 	maxRead   = time.Second // of the record of calls
 )
 
-// usage returns how often tools were called before this run, by name, as far as calls are recorded. The
+// usage returns how often tools were called before this run, by name, if the config asks for a record of calls:
+// no list waits for the record that is kept without being asked for. The
 // order of a list must not change in a run: hosts would list again, and providers not find their caches.
 func usage(cfg *schema.Config) map[string]int {
 	used := map[string]int{}
+	if a := record.Of(cfg); a == nil || !a.Asked {
+		return used
+	}
 	dir, err := record.Dir(cfg)
 	if err != nil {
 		return used

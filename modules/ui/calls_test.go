@@ -123,7 +123,7 @@ func TestPollsAskLittle(t *testing.T) {
 		}
 	}
 	asked("a later poll", 1, 1)
-	write("one.json", `{"mcp":{"b":{"command":"none"}}}`)
+	write("one.json", `{"mcp":{"b":{"command":"none"}},"activity":false}`)
 	s.asked = time.Now().Add(-placesAge)
 	if all := places(); all[0].Servers[0].Name != "b" || all[0].Calls || calls(all[0].ID) == nil || calls(all[1].ID) != nil {
 		t.Errorf("after a change: %+v", all[0])

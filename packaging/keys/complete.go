@@ -26,8 +26,11 @@ func complete(root *jsonschema.Schema, modules []schema.Section) {
 	delete(root.Definitions, "Server")
 	for _, m := range modules {
 		for f := range m.Type.Fields() {
-			if m.Server && reflect.PointerTo(f.Type).Implements(reflect.TypeFor[schema.Switch]()) {
-				p := property(server, f.Tag.Get("json"))
+			if of := root; f.Type.Implements(reflect.TypeFor[schema.Switch]()) || reflect.PointerTo(f.Type).Implements(reflect.TypeFor[schema.Switch]()) {
+				if m.Server {
+					of = server
+				}
+				p := property(of, f.Tag.Get("json"))
 				p.AnyOf = []*jsonschema.Schema{{Type: "boolean"}, {Ref: p.Ref}}
 				p.Ref = ""
 			}

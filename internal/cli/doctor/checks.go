@@ -26,6 +26,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/crash"
 	"github.com/dynmcp/dynmcp/internal/cli/hosts"
 	"github.com/dynmcp/dynmcp/internal/cli/login"
+	"github.com/dynmcp/dynmcp/internal/cli/record"
 	"github.com/dynmcp/dynmcp/internal/cli/secret"
 	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
 	"github.com/dynmcp/dynmcp/internal/display"
@@ -126,6 +127,26 @@ func (d *doctor) checkLogins() {
 		if stated := oauth.Stated(s.Auth); stated != "" {
 			d.add(finding{Check: aboutConfig, Level: fine, Server: s.Name, Text: "its entry states of its login: " + stated})
 		}
+	}
+}
+
+// checkRecord says that calls are recorded.
+func (d *doctor) checkRecord() {
+	a := record.Of(d.Cfg)
+	if a == nil {
+		return
+	}
+	switch _, err := record.Dir(d.Cfg); {
+	case err != nil && a.Asked:
+		d.addError(aboutConfig, "", err)
+	case err != nil:
+		d.add(finding{Check: aboutConfig, Level: note, Text: "calls are not recorded: there is no state directory", Hint: `name one: "activity": {"dir": "…"}`})
+	default:
+		text := `calls are recorded for dynmcp log, `
+		if !a.Arguments && !a.Results && !a.Queries {
+			text += "without arguments, results and queries; "
+		}
+		d.add(finding{Check: aboutConfig, Level: fine, Text: text + `"activity": false records none`})
 	}
 }
 

@@ -138,6 +138,7 @@ func (d *doctor) examine(ctx context.Context, noStart bool) {
 	d.checkConfig(ctx)
 	d.checkLogins()
 	d.checkStore()
+	d.checkRecord()
 	for _, s := range conf.Enabled(d.Cfg) {
 		if s.Transport == schema.Stdio {
 			d.checkCommand(ctx, s)

@@ -16,12 +16,14 @@ import (
 
 // Keys are the keys of the document.
 type Keys struct {
-	// Record calls of tools, a line each, for dynmcp log and dynmcp stats. An empty object records what was called, how it ended and how long it took.
+	// Record calls of tools, a line each, for dynmcp log and dynmcp stats: what was called, when, for whom, how it ended, how long it took and how large it was, in the user's state directory, for 30 days. false records nothing; an object says what else is recorded, and where. See docs/activity.md.
 	Activity *Activity `json:"activity" example:"{arguments: true}"`
 }
 
 // Activity configures the record of calls.
 type Activity struct {
+	// On reports that calls are recorded, Asked that the config says so.
+	On, Asked bool `json:"-"`
 	// The directory of the files; a relative one is beside the config. Left out, it is in the user's state directory.
 	Dir string `json:"dir" nonblank:"true" example:"activity"`
 	// Record the arguments of calls, redacted and at most 16 KiB of them.
@@ -36,14 +38,41 @@ type Activity struct {
 	MaxAge time.Duration `json:"max_age" default:"720h" example:"2160h"`
 }
 
-// Of returns how a config has calls recorded, nil if it does not.
-func Of(cfg *schema.Config) *Activity { return schema.Keys[Keys](cfg).Activity }
+// Switch implements schema.Switch.
+func (a *Activity) Switch() { a.On, a.Asked = true, true }
+
+// Example implements schema.Switch.
+func (*Activity) Example() string { return `{"arguments": true}` }
+
+// Written implements schema.Switch.
+func (a Activity) Written() any {
+	if !a.On {
+		return false
+	}
+	return a
+}
+
+// Of returns how a config has calls recorded, nil if they are not: then it says so, or the program does
+// not know the key.
+func Of(cfg *schema.Config) *Activity {
+	if !schema.Knows[Keys](cfg) {
+		return nil
+	}
+	a := schema.Keys[Keys](cfg).Activity
+	if a == nil {
+		return &Activity{On: true, MaxBytes: 64 << 20, MaxAge: 30 * 24 * time.Hour}
+	}
+	if !a.On {
+		return nil
+	}
+	return a
+}
 
 // Dir returns the directory of the record of calls of a config.
 func Dir(cfg *schema.Config) (string, error) {
 	a := Of(cfg)
 	if a == nil {
-		return "", hint.With(errors.New("calls are not recorded"), `add "activity": {} to the config`)
+		return "", hint.With(errors.New("calls are not recorded"), `remove "activity": false from the config`)
 	}
 	state, err := conf.StateDir()
 	switch {

@@ -245,7 +245,7 @@ const searchBox = (id, label, query) => el("input", {id, type: "search", placeho
 const views = {
   servers: {title: "Servers", live: true, show: async () => {
     const sections = () => places.map(p => el("section", {}, el("h2", {}, titleOf(p), " ", el("small", {className: "soft"}, aboutOf(p))), totalsOf(p), p.error && el("p", {className: "fault"}, p.error), questionsOf(p),
-      el("div", {className: "list"}, serversOf(p).map(s => serverRow(p, s))), !p.calls && p.config && el("p", {className: "soft"}, "Calls are not recorded: \"activity\": {} in the config does that.")));
+      el("div", {className: "list"}, serversOf(p).map(s => serverRow(p, s))), !p.calls && p.config && el("p", {className: "soft"}, "Calls are not recorded: the config has \"activity\": false.")));
     draw(places.length ? sections() : [el("h2", {}, "No run and no config was found"), el("p", {}, "dynmcp init writes a config.")]);
     for (const p of places) if (p.config && !costs.has(p.id)) costOf(p).then(() => { shown = ""; });
   }},
