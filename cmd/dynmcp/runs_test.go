@@ -64,6 +64,7 @@ func TestRunsAreFoundAndSteered(t *testing.T) {
 	contains(t, u.run(1, "start", "nothing"), `no run has a server "nothing"`)
 
 	var runs []struct {
+		PID          int
 		Kind, Config string
 		Servers      []struct{ Name, State, Era, Error, Stderr string }
 	}
@@ -77,6 +78,19 @@ func TestRunsAreFoundAndSteered(t *testing.T) {
 
 	u.serve("-c", config)
 	contains(t, u.run(1, "stop", "files"), "2 runs have a server", "--run ")
+
+	contains(t, u.run(1, "stop"), "no server name given", "--run ID or --all")
+	contains(t, u.run(1, "stop", "--all", "files"), "--all does not go with a server")
+	contains(t, u.run(1, "stop", "--run", "1"), "no run 1 has this process id")
+	if err := json.Unmarshal([]byte(u.run(0, "ps", "--json")), &runs); err != nil || len(runs) != 2 {
+		t.Fatalf("ps: %v %+v", err, runs)
+	}
+	contains(t, u.run(0, "stop", "--run", fmt.Sprint(runs[0].PID)), fmt.Sprintf("Ended run %d", runs[0].PID))
+	one.WaitFor("exit", 3)
+	contains(t, u.run(0, "stop", "--all"), fmt.Sprintf("Ended run %d", runs[1].PID))
+	if out := u.run(0, "ps"); out != "No run of dynmcp was found.\n" {
+		t.Errorf("all runs were ended: %s", out)
+	}
 }
 
 // Who starts a run on an address of another run is told which one it is.

@@ -53,6 +53,8 @@ func (f *Flags) Add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.Tree.Dump, "dump-tree", false, "start all servers of the tree, print it and exit")
 }
 
+type endKey struct{}
+
 // UntilSignal returns a context below parent that ends with a signal that ends dynmcp; with hangup, SIGHUP is one
 // too. The second signal has its default effect.
 func UntilSignal(parent context.Context, hangup bool) (ctx context.Context, stop func()) {
@@ -60,7 +62,8 @@ func UntilSignal(parent context.Context, hangup bool) (ctx context.Context, stop
 	if hangup {
 		signals = cli.EndSignals(os.Interrupt, syscall.SIGHUP)
 	}
-	ctx, stop = signal.NotifyContext(parent, signals...)
+	ctx, end := context.WithCancel(parent)
+	ctx, stop = signal.NotifyContext(context.WithValue(ctx, endKey{}, end), signals...)
 	context.AfterFunc(ctx, stop)
 	// When the host no longer reads, writes fail. Without this, SIGPIPE would end dynmcp
 	// instead, and leave children of the servers behind.
@@ -96,7 +99,8 @@ func Serve(ctx context.Context, cfg *schema.Config, from *conf.Flags, flags Flag
 	if from.EnvFile != "" {
 		about.EnvFile, _ = filepath.Abs(from.EnvFile) // "" if the working directory is gone
 	}
-	control := runs.Control{Aggregator: agg, Messages: opts.Tap, About: about}
+	end, _ := ctx.Value(endKey{}).(context.CancelFunc)
+	control := runs.Control{Aggregator: agg, Messages: opts.Tap, About: about, End: end}
 	if !cfg.SingleWrap {
 		paths, err := from.Watched()
 		if err != nil {

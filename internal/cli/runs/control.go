@@ -50,10 +50,11 @@ type Control struct {
 	Messages   *event.Tap
 	About      Run                                             // the parts that do not change
 	Use        func(ctx context.Context, profile string) error // nil without profiles
+	End        context.CancelFunc                              // ends the run as a signal does; nil if nothing can
 }
 
-// Handler answers GET /run, GET /messages, and POST /servers/NAME/ACT (see acts), /profile/NAME and
-// /questions/ID/ANSWER (see answers).
+// Handler answers GET /run, GET /messages, and POST /servers/NAME/ACT (see acts), /profile/NAME,
+// /questions/ID/ANSWER (see answers) and /end.
 func (c Control) Handler() http.Handler {
 	c.About.PID, c.About.Version, c.About.Since = os.Getpid(), cli.Version, time.Now()
 	mux := http.NewServeMux()
@@ -93,6 +94,15 @@ func (c Control) Handler() http.Handler {
 		if err := c.Aggregator.Status().Answer(r.PathValue("id"), said.yes, said.session); err != nil {
 			refuse(w, err)
 		}
+	})
+	mux.HandleFunc("POST /end", func(w http.ResponseWriter, r *http.Request) {
+		if c.End == nil {
+			refuse(w, errors.New("it ends with its host"))
+			return
+		}
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush() // the run may be gone before the answer otherwise
+		context.AfterFunc(r.Context(), c.End)
 	})
 	return mux
 }

@@ -124,6 +124,28 @@ func (f Found) Answer(ctx context.Context, id, answer string) error {
 	return f.post(ctx, "questions", id, answer)
 }
 
+// endTimeout is how long a run is waited for that has been told to end: its calls and servers end first.
+const endTimeout = 30 * time.Second
+
+// End ends the run, and returns when it is gone.
+func (f Found) End(ctx context.Context) error {
+	if err := f.post(ctx, "end"); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, endTimeout)
+	defer cancel()
+	for {
+		if now, err := ask(ctx, f.socket); ctx.Err() == nil && (err != nil || now.PID != f.PID) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return hint.With(fmt.Errorf("run %d has not ended yet", f.PID), "it waits for its servers; dynmcp ps shows them")
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
 // Choose returns the only run for which has is true, with the process id pid unless that is 0. what
 // describes has in errors.
 func Choose(all []Found, pid int, what string, has func(Found) bool) (Found, error) {

@@ -104,14 +104,68 @@ refuse it. dynmcp ps shows what is asked.`,
 	},
 }
 
-// Start, Stop and Restart start and stop a server of a run.
+// Start and Restart start a server of a run.
 var (
-	Start = controlVerb("start", "Start a server of a run", "Started", `Start a server in the run that has it, unless it runs. It stays for its idle_timeout.`)
-	Stop  = controlVerb("stop", "Stop a server of a run", "Stopped", `Have a server end in the run that has it, when its calls have ended. Its next use starts
-it again: dynmcp set NAME --disabled prevents that.`)
+	Start   = controlVerb("start", "Start a server of a run", "Started", `Start a server in the run that has it, unless it runs. It stays for its idle_timeout.`)
 	Restart = controlVerb("restart", "Restart a server of a run", "Restarted", `Start a server again in the run that has it. Calls that it has are answered by the old
 process, which then ends.`)
 )
+
+// Stop stops a server of a run, or a run.
+var Stop = cli.Verb{
+	Use:   "stop [flags] [SERVER]",
+	Group: cli.Operate,
+	Short: "Stop a server of a run, or a run",
+	Long: `Have a server end in the run that has it, when its calls have ended. Its next use starts
+it again: dynmcp set NAME --disabled prevents that. If several runs have a server of that
+name, --run says which one is meant.
+
+Without a server, --run ends that run and its servers, and --all every run that you have.
+A host whose run has ended starts another one when it connects again.`,
+	Example: `  dynmcp stop files
+  dynmcp stop files --run 4711
+  dynmcp stop --run 4711
+  dynmcp stop --all`,
+	Args: cli.AtMost(1), Complete: cobra.NoFileCompletions,
+	New: func(cmd *cobra.Command) cli.Run {
+		pid := cmd.Flags().Int("run", 0, "the process `id` of the run")
+		all := cmd.Flags().Bool("all", false, "end all runs")
+		return cli.Interruptible(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+			switch {
+			case *all && (*pid != 0 || len(args) > 0):
+				return hint.With(errors.New("--all does not go with a server or --run"), "leave out one of them")
+			case len(args) == 1:
+				return control(ctx, cmd, "stop", "Stopped", args[0], *pid)
+			case *all:
+				return end(ctx, cmd, Find(ctx, 0))
+			case *pid != 0:
+				run, err := Choose(Find(ctx, 0), *pid, "this process id", func(Found) bool { return true })
+				if err != nil {
+					return err
+				}
+				return end(ctx, cmd, []Found{run})
+			}
+			return hint.With(errors.New("no server name given"), "dynmcp stop SERVER, --run ID or --all; dynmcp ps lists runs and their servers")
+		})
+	},
+}
+
+// end ends runs.
+func end(ctx context.Context, cmd *cobra.Command, all []Found) error {
+	out := cli.Stdout(cmd)
+	if len(all) == 0 {
+		out.Say("No run of dynmcp was found.")
+	}
+	var failed []error
+	for _, f := range all {
+		if err := f.End(ctx); err != nil {
+			failed = append(failed, cli.Interrupted(err))
+			continue
+		}
+		out.Printf("Ended run %d\n", f.PID)
+	}
+	return errors.Join(append(failed, out.Err)...)
+}
 
 // Use changes the profile of a run.
 var Use = cli.Verb{
@@ -166,14 +220,19 @@ func controlVerb(act, short, done, long string) cli.Verb {
 		New: func(cmd *cobra.Command) cli.Run {
 			pid := cmd.Flags().Int("run", 0, "the process `id` of the run")
 			return cli.Interruptible(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-				run, err := Choose(Find(ctx, 0), *pid, fmt.Sprintf("a server %q", args[0]), func(f Found) bool {
-					return slices.ContainsFunc(f.Servers, func(s Server) bool { return s.Name == args[0] })
-				})
-				if err != nil {
-					return err
-				}
-				return say(cmd, run.Do(ctx, act, args[0]), "%s %q in run %d\n", done, args[0], run.PID)
+				return control(ctx, cmd, act, done, args[0], *pid)
 			})
 		},
 	}
+}
+
+// control has the run that has a server start or stop it.
+func control(ctx context.Context, cmd *cobra.Command, act, done, server string, pid int) error {
+	run, err := Choose(Find(ctx, 0), pid, fmt.Sprintf("a server %q", server), func(f Found) bool {
+		return slices.ContainsFunc(f.Servers, func(s Server) bool { return s.Name == server })
+	})
+	if err != nil {
+		return err
+	}
+	return say(cmd, run.Do(ctx, act, server), "%s %q in run %d\n", done, server, run.PID)
 }
