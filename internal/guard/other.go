@@ -3,28 +3,30 @@
 package guard
 
 import (
-	"errors"
 	"fmt"
 	"os/exec"
+	"syscall"
 	"time"
 )
 
 // Pid returns the process id of the command.
 func (t *Tree) Pid() int { return t.cmd.Process.Pid }
 
-// Wait returns when the command has ended, with an error that describes how. Processes that
+// Wait returns when the command has ended, with an error that describes how, an Ended. Processes that
 // it started may remain until Reap has returned.
 func (t *Tree) Wait() error {
 	err := t.cmd.Wait()
 	switch state := t.cmd.ProcessState; {
 	case state == nil:
 		return fmt.Errorf("it ended: %w", err)
-	case state.Success():
-		return errors.New("it exited with status 0")
 	case state.Exited():
-		return fmt.Errorf("it exited with status %d", state.ExitCode())
+		return &Ended{Status: state.ExitCode()}
 	default:
-		return fmt.Errorf("it was ended by a %v", state) // signal: killed
+		ended := &Ended{By: state.String()} // signal: killed
+		if status, ok := state.Sys().(syscall.WaitStatus); ok {
+			ended.Signal = status.Signal()
+		}
+		return ended
 	}
 }
 

@@ -201,7 +201,7 @@ func (t *Tree) End() { t.order(child.OrderEnd) }
 // processes that it left.
 func (t *Tree) order(what byte) { _, _ = t.orders.Write([]byte{what}) }
 
-// Wait returns when the command has ended, with an error that describes how: ErrFenced if
+// Wait returns when the command has ended, with an error that describes how: an Ended, ErrFenced if
 // its fence killed it. Processes that it started may remain until Reap has returned.
 func (t *Tree) Wait() error {
 	event, n := t.next()
@@ -216,11 +216,9 @@ func (t *Tree) Wait() error {
 	case fenced:
 		return ErrFenced
 	case status.Signaled():
-		return fmt.Errorf("it was ended by a signal: %v", status.Signal())
-	case status.ExitStatus() == 0:
-		return errors.New("it exited with status 0")
+		return &Ended{Signal: status.Signal(), By: "signal: " + status.Signal().String()}
 	default:
-		return fmt.Errorf("it exited with status %d", status.ExitStatus())
+		return &Ended{Status: status.ExitStatus()}
 	}
 }
 

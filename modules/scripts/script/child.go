@@ -130,12 +130,13 @@ func (c *child) end() {
 
 // failure explains why a child ended in the middle of a script.
 func (c *child) failure(cpu time.Duration) *Failure {
-	switch ended := c.why.Error(); {
-	case strings.Contains(ended, "CPU time limit"):
+	ended, ok := errors.AsType[*guard.Ended](c.why)
+	switch {
+	case ok && ended.Signal == guard.SIGXCPU:
 		return &Failure{Message: fmt.Sprintf("the script was stopped: it used %v of processor time", cpu)}
-	case strings.Contains(ended, "exited with status 2"): // of the Go runtime
+	case ok && ended.Status == 2: // of the Go runtime
 		return &Failure{Message: fmt.Sprintf("the script was stopped: it used more than %d MB of memory", engine.Memory>>20)}
 	default:
-		return &Failure{Message: "the process that ran the script ended: " + ended}
+		return &Failure{Message: "the process that ran the script ended: " + c.why.Error()}
 	}
 }
