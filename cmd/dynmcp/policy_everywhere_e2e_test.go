@@ -147,7 +147,7 @@ var calling = map[string]func(w *walk){
 
 // idle are the verbs that call no tool of a server.
 var idle = strings.Fields(`add answer approve cluster completion credential describe dev describe-servers diff doctor find help import init inspect install log login logout ls outdated
-	policy prompt ps read remove replay restart schema search secret set start stats stop test tokens update use version warm webhook`)
+	policy prompt ps read remove replay restart schema search secret set start stats stop test tokens uninstall update use version warm webhook`)
 
 func (w *walk) verbs() {
 	list, _, _ := strings.Cut(runVerb(w.t, nil, 0, "--help"), "\nFlags:\n")

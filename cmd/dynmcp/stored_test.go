@@ -197,7 +197,7 @@ func TestCatalogueThatCannotBeWrittenCostsAWarning(t *testing.T) {
 func TestNothingIsKeptWhereTheConfigSaysSo(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()
-	config := mcptest.Config(t, document([]entry{deferred(t, "alpha", "The first")}, `"catalog": {"dir": ""}`))
+	config := mcptest.Config(t, document([]entry{deferred(t, "alpha", "The first")}, `"catalog": {"dir": ""}, "activity": false`))
 	host := mcptest.Start(t, mcptest.HostOptions{Args: []string{mcptest.Dynmcp(t), "-c", config}, Env: []string{"XDG_STATE_HOME=" + state}})
 	greet(host)
 	load(host, "alpha")

@@ -8,5 +8,5 @@ import (
 	"github.com/dynmcp/dynmcp/modules/hosts/install"
 )
 
-// Module has the verbs import and install.
-var Module = module.Module{Name: "hosts", Verbs: []cli.Verb{importing.Verb, install.Verb}}
+// Module has the verbs import, install and uninstall.
+var Module = module.Module{Name: "hosts", Verbs: []cli.Verb{importing.Verb, install.Verb, install.Uninstall}}

@@ -90,3 +90,14 @@ func (s *sealing) seal(text, bound []byte) []byte { return s.aead.Seal(nil, nil,
 func (s *sealing) open(sealed, bound []byte) ([]byte, error) {
 	return s.aead.Open(nil, nil, sealed, bound)
 }
+
+// ForgetKey removes the key that seals logins from the system's keyring, if it is there.
+func ForgetKey() error {
+	if system.Offered() != nil {
+		return nil // no keyring, no key
+	}
+	if err := system.Delete(keyringService, keyringAccount); err != nil && !errors.Is(err, system.ErrNotFound) {
+		return err
+	}
+	return nil
+}

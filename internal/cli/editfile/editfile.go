@@ -30,7 +30,9 @@ type File struct {
 	Mode    fs.FileMode // of the file
 	NewMode fs.FileMode // of a new file; 0 leaves it to the user's umask
 
-	KeepAll bool // never overwrite a backup
+	// KeepIn is the directory of the backups, which only the user may read, and of which none is overwritten;
+	// "" keeps the last one, beside the file.
+	KeepIn string
 }
 
 // Open reads a file to change it. The file need not exist.
@@ -87,34 +89,52 @@ func (f *File) Name() string {
 	return f.Path
 }
 
-// Backup returns the path of the backup. With KeepAll it is the first of .bak, .bak.1, .bak.2 … that
-// does not exist or has the old text already.
+// Backup returns the path of the backup: that beside the file or, with KeepIn, the first in that directory
+// that does not exist or has the old text already.
 func (f *File) Backup() string {
-	path := f.Path + ".bak"
-	for i := 1; f.KeepAll; i++ {
-		text, err := regular.Read(context.Background(), path, regular.Large)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && bytes.Equal(text, f.Old) {
-			break
-		}
-		path = fmt.Sprintf("%s.bak.%d", f.Path, i)
+	if f.KeepIn == "" {
+		return f.Path + ".bak"
 	}
-	return path
+	for i := 1; ; i++ {
+		path := filepath.Join(f.KeepIn, fmt.Sprintf("%d.bak", i))
+		text, err := regular.Read(context.Background(), path, regular.Large)
+		if err != nil && errors.Is(err, fs.ErrNotExist) || err == nil && bytes.Equal(text, f.Old) {
+			return path
+		}
+	}
 }
 
-// Backups returns the backups of a file with KeepAll, the oldest first.
-func (f *File) Backups() [][]byte {
-	var all [][]byte
+// BackupsBeside returns the paths of the backups beside a file, the oldest first. Older versions of dynmcp
+// kept all of a host's file there.
+func BackupsBeside(path string) (all []string) {
 	for i := 0; ; i++ {
-		path := f.Path + ".bak"
+		backup := path + ".bak"
 		if i > 0 {
-			path = fmt.Sprintf("%s.bak.%d", f.Path, i)
+			backup = fmt.Sprintf("%s.bak.%d", path, i)
 		}
-		text, err := regular.Read(context.Background(), path, regular.Large)
-		if err != nil {
+		if info, err := os.Lstat(backup); err != nil || !info.Mode().IsRegular() {
 			return all
 		}
-		all = append(all, text)
+		all = append(all, backup)
 	}
+}
+
+// Backups returns the backups of a file with KeepIn, the oldest first.
+func (f *File) Backups() (all [][]byte) {
+	paths := BackupsBeside(f.Path)
+	for i := 1; ; i++ {
+		path := filepath.Join(f.KeepIn, fmt.Sprintf("%d.bak", i))
+		if _, err := os.Lstat(path); err != nil {
+			break
+		}
+		paths = append(paths, path)
+	}
+	for _, path := range paths {
+		if text, err := regular.Read(context.Background(), path, regular.Large); err == nil {
+			all = append(all, text)
+		}
+	}
+	return all
 }
 
 // Write locks the file and replaces its text, with a backup of the old text. It returns an error if
@@ -135,7 +155,14 @@ func (f *File) Write(text []byte) error {
 // Replace is Write for a locked file.
 func (f *File) Replace(text []byte) error {
 	if f.Exists() {
-		if err := atomicfile.Replace(f.Backup(), f.Old, f.Mode); err != nil {
+		mode := f.Mode
+		if f.KeepIn != "" {
+			mode = 0o600
+			if err := os.MkdirAll(f.KeepIn, 0o700); err != nil {
+				return fmt.Errorf("keep the old file: %w", err)
+			}
+		}
+		if err := atomicfile.Replace(f.Backup(), f.Old, mode); err != nil {
 			return fmt.Errorf("keep the old file: %w", err)
 		}
 	}

@@ -36,8 +36,9 @@ var Verb = cli.Verb{
 
 It shows what it would change and asks. --yes writes without asking; without a
 terminal to ask on, nothing is written unless --yes is given. Everything else in
-the file stays as it is, and the old file is kept with the suffix .bak, or .bak.1
-and so on: no backup is overwritten. Values that may be secrets are shown as ***.
+the file stays as it is, and the old file is kept in dynmcp's state directory, where
+only you can read it: no backup is overwritten. Values that may be secrets are shown
+as ***.
 
 --share has the host share one run of dynmcp, and one process of each server, with
 the other hosts that are installed so: it starts dynmcp connect.
@@ -48,7 +49,8 @@ is started before a call; dynmcp test --store lists those that never ran.
 
 --take-over also takes out of the host what dynmcp's config has, as import put it
 there: otherwise the model has every tool twice. --uninstall gives the old file
-back, to the byte if nothing else has changed it since.`,
+back, to the byte if nothing else has changed it since. dynmcp uninstall does that
+for all hosts, and removes what else dynmcp made.`,
 	Example: `  dynmcp install claude-code -c mcp.json
   dynmcp install cursor -c mcp.json --take-over
   dynmcp install --all --take-over
@@ -171,7 +173,11 @@ func (i *installer) edit() (wrote bool, err error) {
 	if i.file, err = editfile.Open(path); err != nil {
 		return false, err
 	}
-	i.file.NewMode, i.file.KeepAll = 0o600, true // hosts keep secrets in these files
+	i.file.NewMode = 0o600 // hosts keep secrets in these files
+	made := installed{Host: i.host.Name, File: i.file.Path, Name: i.name, Created: !i.file.Exists()}
+	if i.file.KeepIn, err = made.dir(); err != nil {
+		return false, err
+	}
 	edit := i.install
 	if i.uninstall {
 		edit = i.restore
@@ -191,6 +197,11 @@ func (i *installer) edit() (wrote bool, err error) {
 	}
 	if err := i.file.Write(text); err != nil {
 		return false, err
+	}
+	if !i.uninstall {
+		if err := made.write(i.file.KeepIn); err != nil {
+			i.errOut.Printf("dynmcp uninstall may not know of it: %v\n", err)
+		}
 	}
 	i.report()
 	return true, nil
