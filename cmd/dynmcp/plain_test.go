@@ -42,7 +42,7 @@ var besides = map[string]string{
 }
 
 // unread are the flags whose file a verb only names, or reads when the page asks for it.
-var unread = []string{"ui --config", "ui --env", "use --config"}
+var unread = []string{"ui --config", "ui --env-file", "ui --env", "use --config"}
 
 // dialed are the flags whose addresses are not listened on.
 var dialed = []string{"url", "openapi", "registry", "schema", "peer-advertise"}

@@ -24,6 +24,13 @@ func CompleteValues(cmd *cobra.Command, flags map[string][]string) {
 	}
 }
 
+// AddOld adds an older name of a flag, which help does not show.
+func AddOld(cmd *cobra.Command, name, old string) {
+	f := *cmd.Flags().Lookup(name)
+	f.Name, f.Shorthand, f.Hidden = old, "", true
+	cmd.Flags().AddFlag(&f)
+}
+
 // AddLogLevel adds --log-level; what describes the messages.
 func AddLogLevel(cmd *cobra.Command, level *string, what string) {
 	cmd.Flags().StringVar(level, "log-level", "info", what+": debug, info, warn or error")

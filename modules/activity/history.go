@@ -56,7 +56,7 @@ func instant(text string, now time.Time, end bool) (time.Time, error) {
 	return time.Time{}, errors.New(`want a time like "2h", "7d", "yesterday", "2026-11-28" or "2026-11-28 15:04"`)
 }
 
-func addFilter(cmd *cobra.Command, f *activity.Filter) {
+func addFilter(cmd *cobra.Command, from *conf.Flags, f *activity.Filter) {
 	cmd.Flags().Func("since", "only calls from this `time` on: 2h or 7d ago, today, yesterday, a date, a date and time", func(text string) (err error) {
 		f.Since, err = instant(text, time.Now(), false)
 		return err
@@ -67,6 +67,7 @@ func addFilter(cmd *cobra.Command, f *activity.Filter) {
 	})
 	cli.CompleteValues(cmd, map[string][]string{"since": {"today", "yesterday", "7d"}, "until": {"today", "yesterday"}})
 	cmd.Flags().StringVar(&f.Server, "server", "", "only calls of this `server`")
+	_ = cmd.RegisterFlagCompletionFunc("server", conf.CompleteServers(from, "")) // it fails only without the flag
 	cmd.Flags().StringVar(&f.Tool, "tool", "", "only calls of this `tool`, with or without its server")
 	cmd.Flags().StringVar(&f.Principal, "principal", "", "only calls of this `user`")
 	cmd.Flags().StringVar(&f.Host, "host", "", "only calls of hosts of this `name`")
@@ -96,13 +97,14 @@ what, how it ended, how long it took, and for whom. The last ones are at the end
 		from := conf.Flags{AsWritten: true}
 		var v view
 		from.Add(cmd)
-		addFilter(cmd, &v.Filter)
-		cmd.Flags().IntVarP(&v.most, "lines", "n", 50, "how many of the last calls; 0 is all")
+		addFilter(cmd, &from, &v.Filter)
+		cmd.Flags().IntVarP(&v.most, "limit", "n", 50, "show at most this `number` of the last calls; 0 is all")
+		cli.AddOld(cmd, "limit", "lines")
 		cmd.Flags().BoolVarP(&v.follow, "follow", "f", false, "show calls as they end, until interrupted")
 		cmd.Flags().BoolVar(&v.json, "json", false, "print the lines as they were recorded")
 		return func(cmd *cobra.Command, _ []string) error {
 			if v.most < 0 {
-				return hint.With(fmt.Errorf("--lines %d: want a number from 0 on", v.most), "0 shows all calls")
+				return hint.With(fmt.Errorf("--limit %d: want a number from 0 on", v.most), "0 shows all calls")
 			}
 			cfg, err := from.Load(cmd.Context())
 			if err != nil {

@@ -38,7 +38,7 @@ started.`,
 	New: func(cmd *cobra.Command) cli.Run {
 		on := selfhost.Target{Flags: conf.Flags{AsWritten: true}, Stored: true}
 		var f activity.Filter
-		addFilter(cmd, &f)
+		addFilter(cmd, &on.Flags, &f)
 		by := cmd.Flags().String("by", "tool", "what to sum up: tool, server, host or `day`")
 		cli.CompleteValues(cmd, map[string][]string{"by": sums})
 		asJSON := cmd.Flags().Bool("json", false, "print one JSON object")

@@ -50,7 +50,8 @@ With --base the push is refused where a colleague has pushed since that version.
 		var cluster replica.ClusterFlags
 		var from conf.Flags
 		cluster.Add(cmd, &cli.Secrets)
-		cmd.Flags().StringVarP(&from.EnvFile, "env", "e", "", "`file` to read variables from instead of .env, to check with")
+		cmd.Flags().StringVarP(&from.EnvFile, "env-file", "e", "", "`file` to read variables from instead of .env, to check with")
+		cli.AddOld(cmd, "env-file", "env")
 		base := cmd.Flags().Int("base", 0, "push only if this `version` is the current one; 0 if there is no version yet")
 		asJSON := cmd.Flags().Bool("json", false, "print the version as JSON")
 		return func(cmd *cobra.Command, args []string) error {

@@ -19,10 +19,9 @@ import (
 
 // verb manages the values of users.
 var verb = cli.Verb{
-	Group:  cli.Guard,
-	Hidden: true, // it is for users of a gateway
-	Use:    "credential",
-	Short:  "Manage what servers are called with for each user",
+	Group: cli.Guard,
+	Use:   "credential",
+	Short: "Manage what servers are called with for each user",
 	Long: `Manage what servers are called with for each user: ${user:NAME} in the env or the
 headers of a server is the value NAME of the user who calls it.
 

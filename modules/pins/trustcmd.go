@@ -82,7 +82,7 @@ serves the config reads the lock again at once.`,
 func reviewed(cmd *cobra.Command, verb func(context.Context, *trust.Review) error) cli.Run {
 	on := selfhost.Target{About: selfhost.OfServers}
 	start := cmd.Flags().Bool("start", false, "start the servers and list them again first")
-	cmd.ValidArgsFunction = conf.CompleteServers(&on.Flags, "")
+	cmd.ValidArgsFunction = selfhost.CompleteReviewed(&on)
 	return on.Run(cmd, func(ctx context.Context, args []string) error {
 		r := &trust.Review{
 			Config: on.Cfg, Store: store.Of(on.Cfg, conf.CatalogDir()), Out: on.Out,

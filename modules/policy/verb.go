@@ -57,7 +57,7 @@ rule catches are listed.`,
 		cmd.Flags().StringVar(&asked.Host, "host", "", "the `name` that the host gives itself")
 		cmd.Flags().StringVar(&asked.Surface, "surface", schema.ExposeDiscover, "the `surface` that it comes by")
 		asJSON := cmd.Flags().Bool("json", false, "print one JSON object")
-		cmd.ValidArgsFunction = selfhost.CompleteTools(&on)
+		cmd.ValidArgsFunction = selfhost.CompleteCall(&on)
 		return on.Run(cmd, func(ctx context.Context, args []string) error {
 			if len(args) == 0 {
 				return hint.With(errors.New("no tool given"), "dynmcp policy test <server/tool> [key=value…]; dynmcp find WORDS finds tools")

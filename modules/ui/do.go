@@ -78,7 +78,7 @@ var acts = map[string]act{
 // add returns the arguments of dynmcp add. The answers, which may be secrets, are passed on stdin,
 // because every user of the machine can read arguments.
 func (o order) add() []string {
-	args := []string{"add", strings.TrimSuffix(o.Server+"@"+o.Version, "@"), "--via=" + o.Via, "--as=" + o.As, "--answers=-", "--yes"}
+	args := []string{"add", strings.TrimSuffix(o.Server+"@"+o.Version, "@"), "--via=" + o.Via, "--name=" + o.As, "--answers=-", "--yes"}
 	if o.Secrets != "" {
 		args = append(args, "--secrets="+o.Secrets)
 	}

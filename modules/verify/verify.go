@@ -47,13 +47,15 @@ The report shows no contents of strings, and may be shown to others. The exit st
 is 1 if something differs, or a server could not be started.`,
 	Example: `  dynmcp verify
   dynmcp verify files --json
-  dynmcp verify --call -- npx -y @modelcontextprotocol/server-everything stdio`,
+  dynmcp verify --call-writes \
+    -- npx -y @modelcontextprotocol/server-everything stdio`,
 	Args: cobra.ArbitraryArgs,
 	New: func(cmd *cobra.Command) cli.Run {
 		v := &verifier{wait: 10 * time.Second}
 		var asJSON bool
 		cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
-		cmd.Flags().BoolVar(&v.call, "call", false, "call tools that do not say that they only read, too")
+		cmd.Flags().BoolVar(&v.call, "call-writes", false, "call tools that do not say that they only read, too")
+		cli.AddOld(cmd, "call-writes", "call")
 		cli.AddTimeout(cmd, &v.wait, "an answer", "default 10s")
 		cmd.Flags().StringSliceVar(&v.surfaces, "surface", comparedOf(cmd.Context()), "the `surfaces` to compare")
 		cmd.ValidArgsFunction = conf.CompleteServers(&v.Flags, "")

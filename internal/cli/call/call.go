@@ -36,8 +36,8 @@ started, and it is stopped again afterwards.
 
 Arguments are written key=value. If the tool's schema wants something other than
 a string and the value is JSON of that type, it is sent as that; otherwise it is
-sent as a string. key:=json is always JSON. Instead, --json '{…}' takes all
-arguments as one object, and - reads that object from stdin.
+sent as a string. key:=json is always JSON. Instead, '{…}' or --arguments '{…}'
+takes all arguments as one object, and - reads that object from stdin.
 
 Text is printed as it is; images and other data are only described. The exit
 status is 1 if the tool reports an error or cannot be called.`,
@@ -50,10 +50,11 @@ status is 1 if the tool reports an error or cannot be called.`,
 	New: func(cmd *cobra.Command) cli.Run {
 		on := selfhost.Target{About: selfhost.OfTools}
 		var flags callFlags
-		cmd.Flags().String("json", "", "the arguments as a JSON `object`; - reads it from stdin")
+		cmd.Flags().String("arguments", "", "the arguments as a JSON `object`; - reads it from stdin")
 		cmd.Flags().BoolVar(&flags.raw, "raw", false, "print the result as the server sent it, in one line of JSON")
-		cmd.Flags().BoolVar(&flags.indented, "json-output", false, "print the result as JSON over several lines")
-		cmd.ValidArgsFunction = selfhost.CompleteTools(&on)
+		cmd.Flags().BoolVar(&flags.indented, "json", false, "print the result as JSON over several lines")
+		cli.AddOld(cmd, "json", "json-output")
+		cmd.ValidArgsFunction = selfhost.CompleteCall(&on)
 		return on.Run(cmd, func(ctx context.Context, args []string) error { return runCall(ctx, &on, cmd, args, flags) })
 	},
 }
@@ -63,11 +64,11 @@ func runCall(ctx context.Context, t *selfhost.Target, cmd *cobra.Command, args [
 		return hint.With(errors.New("no tool given"), "dynmcp call <server/tool> [key=value…]; dynmcp find WORDS finds tools")
 	}
 	if flags.raw && flags.indented {
-		return hint.With(errors.New("--raw and --json-output exclude each other"), "leave out one of them")
+		return hint.With(errors.New("--raw and --json exclude each other"), "leave out one of them")
 	}
 	// Errors in the arguments are reported before anything is started.
 	name, words := args[0], args[1:]
-	input, err := ReadObject(cmd, "json", words)
+	input, err := ReadObject(cmd, "arguments", words)
 	if err != nil {
 		return err
 	}
@@ -152,8 +153,8 @@ func ReadObject(cmd *cobra.Command, flag string, words []string) (json.RawMessag
 	case given.Changed && len(words) > 0:
 		return nil, hint.With(fmt.Errorf("%s and %q: the arguments are given twice", from, words[0]), "use %s or key=value", from)
 	case given.Changed:
-	case len(words) == 1 && words[0] == "-":
-		text = "-"
+	case len(words) == 1 && (words[0] == "-" || strings.HasPrefix(words[0], "{")): // also after --json, which took it once
+		text = words[0]
 	default:
 		return nil, checkWords(words, "write key=value, key:=json, "+from+" '{…}', or - to read JSON from stdin")
 	}

@@ -36,7 +36,7 @@ The exit status is 1 if nothing was found.`,
 		on := selfhost.Target{Stored: true}
 		var only string
 		on.AddServerFlag(cmd, &only)
-		limit := cmd.Flags().Int("limit", 10, "show at most this many tools")
+		limit := cmd.Flags().IntP("limit", "n", 10, "show at most this `number` of tools")
 		asJSON := cmd.Flags().Bool("json", false, "print a JSON array")
 		return on.Run(cmd, func(ctx context.Context, words []string) error {
 			return runFind(ctx, &on, strings.Join(words, " "), only, *limit, *asJSON)

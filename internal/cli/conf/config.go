@@ -49,7 +49,8 @@ const ConfigUsage = "config `file` (default: that of the working directory, such
 // Add adds the flags to a command.
 func (f *Flags) Add(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.Config, "config", "c", "", ConfigUsage)
-	cmd.Flags().StringVarP(&f.EnvFile, "env", "e", "", "`file` to read variables from instead of .env")
+	cmd.Flags().StringVarP(&f.EnvFile, "env-file", "e", "", "`file` to read variables from instead of .env")
+	cli.AddOld(cmd, "env-file", "env")
 	f.addProfile(cmd)
 }
 

@@ -2,7 +2,10 @@ package selfhost
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -124,5 +127,68 @@ func CompleteTools(on *Target) cobra.CompletionFunc {
 			words = append(words, cobra.CompletionWithDesc(tool.Name, tool.Summary))
 		}
 		return words, nothing
+	}
+}
+
+// CompleteCall is CompleteTools, and completes the arguments of the tool that is named, and their values
+// where the schema lists them. It starts nothing for these.
+func CompleteCall(on *Target) cobra.CompletionFunc {
+	tools := CompleteTools(on)
+	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return tools(cmd, args, word)
+		}
+		from := on.Flags
+		from.AsWritten = true
+		cfg, err := from.Load(cmd.Context())
+		if err != nil {
+			return nil, nothing
+		}
+		server, _, _ := strings.Cut(args[0], "/")
+		h, err := Start(cmd.Context(), OnlyServers(cfg, server), nil)
+		if err != nil {
+			return nil, nothing
+		}
+		defer h.Close()
+		var input struct {
+			Properties map[string]struct {
+				Type, Description any
+				Enum              []any
+			}
+		}
+		tool, ok := h.View().Tool(args[0])
+		if !ok || json.Unmarshal(tool.InputSchema, &input) != nil {
+			return nil, nothing
+		}
+		var words []string
+		for _, key := range slices.Sorted(maps.Keys(input.Properties)) {
+			p := input.Properties[key]
+			if p.Type == "boolean" && p.Enum == nil {
+				p.Enum = []any{true, false}
+			}
+			given := func(arg string) bool { return strings.HasPrefix(arg, key+"=") || strings.HasPrefix(arg, key+":=") }
+			switch about, _ := p.Description.(string); {
+			case given(word):
+				for _, value := range p.Enum {
+					words = append(words, fmt.Sprintf("%s=%v", key, value))
+				}
+				return words, nothing
+			case !slices.ContainsFunc(args[1:], given):
+				words = append(words, cobra.CompletionWithDesc(key+"=", terminal.OneLine(about)))
+			}
+		}
+		return words, nothing | cobra.ShellCompDirectiveNoSpace
+	}
+}
+
+// CompleteReviewed completes the names of servers, and after a slash of their tools.
+func CompleteReviewed(on *Target) cobra.CompletionFunc {
+	servers, tools := conf.CompleteServers(&on.Flags, ""), CompleteTools(on)
+	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		if strings.Contains(word, "/") {
+			return tools(cmd, args, word)
+		}
+		words, directive := servers(cmd, args, word)
+		return words, directive | cobra.ShellCompDirectiveNoSpace // a slash and a tool may follow
 	}
 }

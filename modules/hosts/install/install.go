@@ -64,7 +64,8 @@ for all hosts, and removes what else dynmcp made.`,
 		var i installer
 		f := cmd.Flags()
 		f.StringVarP(&i.config, "config", "c", "", "the config `file` that the host's dynmcp reads (default: the one in the working directory, or the user's)")
-		f.StringVarP(&i.envFile, "env", "e", "", "the `file` that it reads variables from instead of the .env beside the config")
+		f.StringVarP(&i.envFile, "env-file", "e", "", "the `file` that it reads variables from instead of the .env beside the config")
+		cli.AddOld(cmd, "env-file", "env")
 		f.StringVar(&i.name, "name", "dynmcp", "the `name` that dynmcp has in the host")
 		f.BoolVar(&i.all, "all", false, "all hosts that have a config here")
 		f.StringVar(&i.path, "file", "", "the host's `file`, if it is not where it usually is")

@@ -31,14 +31,14 @@ var Verb = cli.Verb{
 	Long: `Show each message that passes a run of dynmcp, from now on: those of its hosts, and those
 of its servers. An arrow to the right is a message that dynmcp sends, one to the left a
 message that it receives. Secrets of the config are taken out. With FILE the messages of
-a recording are shown. With --write they are written into a file, as dynmcp record writes
+a recording are shown. With --output they are written into a file, as dynmcp record writes
 those of a run from its beginning.
 
 A response is shown with the method of its request, and with the time that it took.`,
 	Example: `  dynmcp inspect
   dynmcp inspect --server files --method 'tools/*' --pretty
   dynmcp inspect --errors run.jsonl
-  dynmcp inspect --write run.jsonl`,
+  dynmcp inspect -o run.jsonl`,
 	Args: cli.AtMost(1),
 	New: func(cmd *cobra.Command) cli.Run {
 		i := &inspector{asked: map[string]message{}}
@@ -48,7 +48,8 @@ A response is shown with the method of its request, and with the time that it to
 		cmd.Flags().BoolVar(&i.errors, "errors", false, "show only requests that failed, and why")
 		cmd.Flags().BoolVar(&i.pretty, "pretty", false, "show the whole of each message, indented")
 		cmd.Flags().BoolVar(&i.json, "json", false, "print the messages as a recording")
-		i.file.Add(cmd, "write", "", "record the messages in this `file`, and show none")
+		i.file.Add(cmd, "output", "o", "record the messages in this `file`, and show none")
+		cli.AddOld(cmd, "output", "write")
 		return cli.Interruptible(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			i.out = cli.Stdout(cmd)
 			if _, err := path.Match(i.method, ""); err != nil {

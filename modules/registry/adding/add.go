@@ -68,7 +68,8 @@ func (a *Adding) AddFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	AddRegistryFlag(cmd, &a.Registry)
 	f.StringVar(&a.Via, "via", "", "how a server of a registry is run: "+strings.Join(api.Ways, ", "))
-	f.StringVar(&a.As, "as", "", "the `name` of the entry of a server of a registry")
+	f.StringVar(&a.As, "name", "", "the `name` of the entry of a server of a registry")
+	cli.AddOld(cmd, "name", "as")
 	f.StringArrayVar(&a.Set, "set", nil, "what a server of a registry asks for, `NAME=VALUE`; may be repeated")
 	f.StringVar(&a.Answers, "answers", "", "a JSON `file` of what it asks for, an object of names and texts; - is stdin")
 	f.StringVar(&a.Secrets, "secrets", "", "where its secrets are kept: keyring, or env for the .env beside the config")
@@ -158,7 +159,7 @@ func (a *Adding) build(w *wizard, config *editfile.File, found *api.Server, o *a
 func (a *Adding) check(ctx context.Context) (*editfile.File, error) {
 	switch {
 	case !validName().MatchString(a.As):
-		return nil, hint.With(cli.MessageError(fmt.Sprintf("Invalid MCP name %q", a.As)), "--as NAME: lower-case letters, digits and hyphens")
+		return nil, hint.With(cli.MessageError(fmt.Sprintf("Invalid MCP name %q", a.As)), "--name NAME: lower-case letters, digits and hyphens")
 	case a.Via != "" && !slices.Contains(api.Ways, a.Via):
 		return nil, hint.With(fmt.Errorf("unknown way %q", a.Via), "use %s", strings.Join(api.Ways, ", "))
 	}

@@ -53,7 +53,7 @@ if nothing was found.`,
 		var limit int
 		var asJSON bool
 		AddRegistryFlag(cmd, &address)
-		cmd.Flags().IntVar(&limit, "limit", 20, "show at most this `number` of servers; 0 is all")
+		cmd.Flags().IntVarP(&limit, "limit", "n", 20, "show at most this `number` of servers; 0 is all")
 		cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 		return cli.Interruptible(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			return search(ctx, cli.Stdout(cmd), cli.Stderr(cmd), address, args, limit, asJSON)

@@ -101,7 +101,7 @@ func (u *updater) run(cmd *cobra.Command, names []string) error {
 // update starts the newest version of a server, prints how its tools differ, asks, and writes it.
 func (u *updater) update(cmd *cobra.Command, up adding.Upgrade) error {
 	if up.Err != nil {
-		return hint.With(up.Err, "dynmcp add %s --as %s --force asks for what it needs", up.Registry, up.Server)
+		return hint.With(up.Err, "dynmcp add %s --name %s --force asks for what it needs", up.Registry, up.Server)
 	}
 	out := u.on.Out
 	out.Heading(fmt.Sprintf("%s: %s %s → %s", up.Server, up.What, up.Pinned, up.Newest))
