@@ -30,7 +30,6 @@ var notRun = map[string]string{
 	"README.md: go install":                             "it writes into the user's GOPATH; .ci/fresh builds the same program",
 	"docs/install.md: go install":                       "it writes into the user's GOPATH; .ci/fresh builds the same program",
 	"docs/cli.md: dynmcp ls":                            "it shows how earlier starts ended; testdata/cli1 has some",
-	"docs/ui.md: dynmcp ui":                             "it serves until it is ended; TestUI in bench/page has a browser",
 	"docs/ui.md: dynmcp restart":                        "it needs a run; TestRunsAreFoundAndSteered has one",
 	"docs/recording.md: jq":                             "it needs jq; TestExampleWithJQ runs it",
 	"docs/recording.md: dynmcp inspect  ":               "it needs a run; TestInspect has one",
