@@ -61,7 +61,7 @@ var acts = map[string]act{
 	"describe": {on: "config", args: func(o order) []string { return []string{"set", o.Server, "--description=" + o.Text} }},
 	"answer":   {on: "run", args: func(o order) []string { return []string{"answer", "--", o.Server, o.Text} }},
 	"call": {on: "config", in: func(o order) []byte { return []byte(o.Arguments) }, args: func(o order) []string {
-		return []string{"call", o.Server + "/" + o.Tool, "--raw", "--json=-"}
+		return []string{"call", o.Server + "/" + o.Tool, "--raw", "--arguments=-"}
 	}},
 	"approve": {on: "config", args: func(o order) []string {
 		return []string{"approve", strings.TrimSuffix(o.Server+"/"+o.Tool, "/"), "--all"}
@@ -148,8 +148,8 @@ func (s *server) do(ctx context.Context, o order) (*done, error) {
 	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
 		return nil, err
 	}
-	if i := slices.Index(args, "--json=-"); i >= 0 { // for a person who repeats it
-		args[i] = "--json=" + o.Arguments
+	if i := slices.Index(args, "--arguments=-"); i >= 0 { // for a person who repeats it
+		args[i] = "--arguments=" + o.Arguments
 	}
 	return &done{Command: shellescape.QuoteCommand(append([]string{"dynmcp"}, args...)), Output: out.String(), Errors: errs.String(), OK: err == nil}, nil
 }
