@@ -14,6 +14,7 @@ import (
 	"al.essio.dev/pkg/shellescape"
 
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
+	"github.com/dynmcp/dynmcp/internal/secretref"
 )
 
 // maxOutput limits the displayed output of a command.
@@ -25,14 +26,16 @@ type order struct {
 
 	Show bool // show the change of the config without writing it
 
+	Description, URL string // of a server to add
+
 	// For adding the server of a registry that is called Server.
 	Version, Via, As, Secrets string
 	Sandbox                   bool
 	Answers                   map[string]string
 
-	// For adding the operations of an OpenAPI document as Server: its address or file, where they are sent
-	// if the document does not say it, and the tags of those that are taken.
-	OpenAPI, URL, Tags string
+	// For adding the operations of an OpenAPI document as Server: its address or file, and the tags of
+	// those that are taken. They are sent to URL if the document does not say where.
+	OpenAPI, Tags string
 }
 
 // A done is the result of an order.
@@ -46,10 +49,12 @@ type done struct {
 // An act is a command that the page can run. So that texts of the page cannot be options, they
 // follow an equals sign or "--", or are names without a leading hyphen.
 type act struct {
-	args func(o order) []string
-	in   func(o order) []byte // for stdin, which other users cannot read; nil if none
-	on   string               // "run", "config", "file" (a config without its variables), or ""
-	asks bool                 // changes nothing
+	args  func(o order) []string
+	last  func(o order) []string // follow all flags; nil if none
+	write string                 // the flag without which nothing is written; "" where --dry-run says so
+	in    func(o order) []byte   // for stdin, which other users cannot read; nil if none
+	on    string                 // "run", "config", "file" (a config without its variables), or ""
+	asks  bool                   // changes nothing
 }
 
 var acts = map[string]act{
@@ -59,7 +64,17 @@ var acts = map[string]act{
 	"enable":   {on: "config", args: func(o order) []string { return []string{"set", o.Server, "--enabled"} }},
 	"disable":  {on: "config", args: func(o order) []string { return []string{"set", o.Server, "--disabled"} }},
 	"describe": {on: "config", args: func(o order) []string { return []string{"set", o.Server, "--description=" + o.Text} }},
-	"answer":   {on: "run", args: func(o order) []string { return []string{"answer", "--", o.Server, o.Text} }},
+	"set":      {on: "config", args: func(o order) []string { return []string{"set", o.Server, o.Text} }},
+	"unset":    {on: "config", args: func(o order) []string { return []string{"set", o.Server, "--unset=" + o.Text} }},
+	"remove":   {on: "file", args: func(o order) []string { return []string{"remove", o.Server} }},
+	"use":      {on: "run", args: func(o order) []string { return []string{"use", o.Text, "--run", o.Place} }},
+	"import":   {on: "file", write: "--write", args: func(o order) []string { return []string{"import", o.Server, "--vars"} }},
+	"addurl":   {on: "file", args: func(o order) []string { return append([]string{"add", o.Server, "--url=" + o.URL}, o.described()...) }},
+	"addcommand": {on: "file", args: func(o order) []string { return append([]string{"add", o.Server}, o.described()...) }, last: func(o order) []string {
+		words, _ := secretref.Split(o.Text) // checked by do
+		return append([]string{"--"}, words...)
+	}},
+	"answer": {on: "run", args: func(o order) []string { return []string{"answer", "--", o.Server, o.Text} }},
 	"call": {on: "config", in: func(o order) []byte { return []byte(o.Arguments) }, args: func(o order) []string {
 		return []string{"call", o.Server + "/" + o.Tool, "--raw", "--arguments=-"}
 	}},
@@ -100,6 +115,14 @@ func (o order) addAPI() []string {
 	return args
 }
 
+// described returns the flag of the description, which makes a server lazy.
+func (o order) described() []string {
+	if o.Description == "" {
+		return nil
+	}
+	return []string{"--description=" + o.Description}
+}
+
 // answers returns the answers to the questions of an added server.
 func (o order) answers() []byte {
 	text, _ := json.Marshal(o.Answers) // texts always marshal
@@ -110,7 +133,7 @@ func (o order) answers() []byte {
 func (s *server) do(ctx context.Context, o order) (*done, error) {
 	act, ok := acts[o.Act]
 	switch {
-	case !ok || strings.HasPrefix(o.Server, "-"):
+	case !ok || strings.HasPrefix(o.Server, "-") || strings.HasPrefix(o.Text, "-") && (o.Act == "set" || o.Act == "use"):
 		return nil, fmt.Errorf("unknown act %q of %q", o.Act, o.Server)
 	case s.fixed && !act.asks:
 		return nil, hint.With(errors.New("this page changes nothing"), `"ui": "change" in the gateway of the config lets it`)
@@ -119,10 +142,10 @@ func (s *server) do(ctx context.Context, o order) (*done, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := act.args(o)
-	if o.Show {
-		args = append(args, "--dry-run")
+	if _, err := secretref.Split(o.Text); o.Act == "addcommand" && err != nil {
+		return nil, fmt.Errorf("the command %q: %w", o.Text, err)
 	}
+	args := act.args(o)
 	if act.on == "config" || act.on == "file" {
 		if p.Config == "" {
 			return nil, errors.New("this run has no config: dynmcp add puts its command into one")
@@ -132,7 +155,20 @@ func (s *server) do(ctx context.Context, o order) (*done, error) {
 	if file := s.flags(p).EnvFile; act.on == "config" && file != "" {
 		args = append(args, "-e", file)
 	}
-	cmd := exec.CommandContext(ctx, s.program, args...)
+	shown, given := args, args // the command that a person would give, and the one that runs
+	if act.write != "" {
+		shown = append(slices.Clip(args), act.write)
+	}
+	switch {
+	case !o.Show:
+		given = shown
+	case act.write == "":
+		given = append(slices.Clip(args), "--dry-run")
+	}
+	if act.last != nil {
+		shown, given = append(slices.Clip(shown), act.last(o)...), append(slices.Clip(given), act.last(o)...)
+	}
+	cmd := exec.CommandContext(ctx, s.program, given...)
 	if p.Config != "" {
 		cmd.Dir = filepath.Dir(p.Config)
 	}
@@ -148,10 +184,10 @@ func (s *server) do(ctx context.Context, o order) (*done, error) {
 	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
 		return nil, err
 	}
-	if i := slices.Index(args, "--arguments=-"); i >= 0 { // for a person who repeats it
-		args[i] = "--arguments=" + o.Arguments
+	if i := slices.Index(shown, "--arguments=-"); i >= 0 { // for a person who repeats it
+		shown[i] = "--arguments=" + o.Arguments
 	}
-	return &done{Command: shellescape.QuoteCommand(append([]string{"dynmcp"}, args...)), Output: out.String(), Errors: errs.String(), OK: err == nil}, nil
+	return &done{Command: shellescape.QuoteCommand(append([]string{"dynmcp"}, shown...)), Output: out.String(), Errors: errs.String(), OK: err == nil}, nil
 }
 
 // A bounded keeps the first maxOutput bytes that are written to it.

@@ -28,6 +28,8 @@ type place struct {
 	Calls   bool      `json:"calls"`           // calls are recorded
 	Fixed   bool      `json:"fixed"`           // the page cannot change it
 	Servers []entry   `json:"servers"`
+
+	Profiles []string `json:"profiles,omitempty"` // of the config
 }
 
 // An entry is a server in a config.
@@ -111,7 +113,7 @@ func (s *server) describe(ctx context.Context, p *place) {
 		return
 	}
 	d := s.configOf(ctx, p)
-	p.Error, p.Calls = d.problem, d.records
+	p.Error, p.Calls, p.Profiles = d.problem, d.records, d.profiles
 	stats := map[string]*activity.ToolStats{}
 	if d.noRecord == nil {
 		stats = s.statsOf(ctx, d.record)
@@ -134,6 +136,7 @@ type loaded struct {
 	records  bool   // calls are recorded
 	record   string // the directory of the record
 	noRecord error  // why there is none
+	profiles []string
 }
 
 // configOf returns what the config of a place says. It is loaded only if its files have changed, or
@@ -165,6 +168,7 @@ func load(ctx context.Context, from conf.Flags) *loaded {
 	d.records = record.Of(cfg) != nil
 	d.record, d.noRecord = record.Dir(cfg)
 	hidden := conf.HiddenBy(cfg)
+	d.profiles = slices.Sorted(maps.Keys(cfg.Profiles))
 	for _, server := range cfg.Servers {
 		e := entry{
 			Name: server.Name, Transport: server.Transport, Lazy: server.Lazy(), Disabled: server.Disabled,

@@ -75,11 +75,7 @@ func (s *server) host(ctx context.Context, id, profile string, change func(*sche
 func (s *server) reads(ctx context.Context, q readsQuery) (*reading, error) {
 	h, from, err := s.host(ctx, q.Place, q.Profile, func(cfg *schema.Config) {
 		cfg.Host = cmp.Or(q.Host, cfg.Host)
-		for i := range cfg.Servers {
-			if cfg.Servers[i].Name == q.Server && q.Description != nil {
-				cfg.Servers[i].Description = *q.Description
-			}
-		}
+		describe(cfg, q.Server, q.Description)
 	})
 	if err != nil {
 		return nil, err
@@ -102,7 +98,19 @@ func (s *server) reads(ctx context.Context, q readsQuery) (*reading, error) {
 	return r, nil
 }
 
-type searchQuery struct{ Place, Query string }
+// describe gives a server another description, unless that is nil.
+func describe(cfg *schema.Config, server string, description *string) {
+	for i := range cfg.Servers {
+		if cfg.Servers[i].Name == server && description != nil {
+			cfg.Servers[i].Description = *description
+		}
+	}
+}
+
+type searchQuery struct {
+	Place, Query, Server string
+	Description          *string // replaces the description of Server
+}
 
 // A searched is the answer of discover_tool to a query, and the tools that were found.
 type searched struct {
@@ -124,7 +132,7 @@ const maxFound = 20
 
 // search answers a query like the tool discover_tool. An empty query lists all tools.
 func (s *server) search(ctx context.Context, q searchQuery) (*searched, error) {
-	h, _, err := s.host(ctx, q.Place, "", nil)
+	h, _, err := s.host(ctx, q.Place, "", func(cfg *schema.Config) { describe(cfg, q.Server, q.Description) })
 	if err != nil {
 		return nil, err
 	}

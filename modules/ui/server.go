@@ -72,7 +72,7 @@ func (s *server) addAPI(mux *http.ServeMux) {
 	}
 	for path, f := range map[string]http.HandlerFunc{
 		"POST /api/places": answer(s.places), "POST /api/do": answer(s.do), "POST /api/calls": answer(s.callsSince), "POST /api/call": answer(s.wholeCall),
-		"POST /api/reads": answer(s.reads), "POST /api/search": answer(s.search), "POST /api/tool": answer(s.tool),
+		"POST /api/reads": answer(s.reads), "POST /api/search": answer(s.search), "POST /api/tool": answer(s.tool), "POST /api/entry": answer(s.entry),
 	} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 			if s.access != nil && !s.access.admits(r) {

@@ -15,6 +15,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema/mask"
 )
 
 // Remove removes servers from a config.
@@ -48,18 +49,19 @@ suffix .bak.`,
 			entries, _ := schema.Entries(file.Path, file.Old) // none, if the file is broken
 			return editfile.EntryNames(entries), cobra.ShellCompDirectiveNoFileComp
 		}
+		dryRun := cmd.Flags().Bool("dry-run", false, "show the diff and write nothing")
 		return func(cmd *cobra.Command, args []string) error {
 			path, err := choice.File()
 			if err != nil {
 				return err
 			}
 			choice.Say(cli.Stderr(cmd), path)
-			return runRemove(cli.Stdout(cmd), path, args)
+			return runRemove(cli.Stdout(cmd), path, args, *dryRun)
 		}
 	},
 }
 
-func runRemove(out *terminal.Writer, config string, names []string) error {
+func runRemove(out *terminal.Writer, config string, names []string, dryRun bool) error {
 	file, unlock, err := editfile.LockConfig(config)
 	if err != nil {
 		return err
@@ -77,6 +79,10 @@ func runRemove(out *terminal.Writer, config string, names []string) error {
 		if text, err = schema.RemoveServer(file.Path, text, name); err != nil {
 			return err
 		}
+	}
+	if dryRun {
+		editfile.ShowDiff(out, file.Path, file.Old, text, mask.File)
+		return out.Err
 	}
 	if err := file.Replace(text); err != nil {
 		return err

@@ -93,8 +93,6 @@ function controls() {
     el("select", {id: "session", "aria-label": "Session"}, el("option", {value: ""}, "all sessions")), pause, button("Clear", () => { live.messages = []; redraw(); }, {id: "clear"}));
 }
 
-const tableOf = (id, head, rows) => el("div", {className: "scroll", tabindex: 0, role: "region", "aria-label": id, "data-focus": id}, el("table", {id}, el("tr", {}, head.map(h => el("th", {}, h))), rows.map(cells => el("tr", {}, cells.map(c => el("td", {}, c ?? ""))))));
-
 // showState shows the state of the run, of which nothing can be changed here.
 function showState(state) {
   const place = {id: "live", fixed: true, calls: true, run: {servers: state.upstreams}, servers: state.upstreams.map(u => ({...u, calls: u.calls ? {calls: u.calls, errors: u.errors, errors_by_kind: u.errors_by_kind, p99_ms: u.p99_ms, p50_sent_ms: u.p50_ms, p99_sent_ms: u.p99_ms} : undefined}))};
@@ -104,9 +102,9 @@ function showState(state) {
   }
   drawIn("state",
     el("p", {className: "soft"}, state.version + (state.replica ? " · " + state.replica : "") + ", up " + duration(Date.now() - state.uptime_seconds * 1000) + ", " + state.messages + " messages"),
-    el("h2", {}, "Servers"), state.upstreams.length ? el("div", {className: "list"}, serversOf(place).map(s => serverRow(place, s))) : el("p", {className: "soft"}, "The config has no server."),
+    el("h2", {}, "Servers"), listOf("server", serverHeads, serversOf(place).map(s => serverRow(place, s)), "The config has no server."),
     state.failures.length > 0 && [el("h2", {}, "Failures whose cause hosts were not told"), tableOf("failures", ["Reference", "Server", "First at", "Cause"], state.failures.toReversed().map(f => [f.reference, f.upstream, clock(f.at), f.text]))],
-    el("h2", {}, "Sessions"), state.sessions.length ? tableOf("sessions", ["Session", "Host", "User", "Server", "In", "Out"], state.sessions.map(s => [s.id, s.host, s.user, s.namespace || "all", s.in, s.out])) : el("p", {className: "soft"}, "No host is connected.")
+    el("h2", {}, "Sessions"), state.sessions.length ? tableOf("sessions", ["Session", "Host", "User", "Server", "#In", "#Out"], state.sessions.map(s => [s.id, s.host, s.user, s.namespace || "all", s.in, s.out])) : empty("No host is connected.")
   );
 }
 
@@ -116,7 +114,7 @@ views.live = {title: "Live", own: true, poll: true, show: async (_, fresh) => {
   const state = await resp.json();
   if (where().view !== "live") return;
   if (fresh || !$("state")) {
-    draw(el("div", {id: "state"}), el("h2", {}, "Messages"), controls(), el("p", {id: "note", className: "soft", role: "status"}), el("div", {id: "messages", className: "list"}));
+    draw(el("div", {id: "state"}), el("h2", {}, "Messages"), controls(), el("p", {id: "note", className: "soft", role: "status"}), el("ul", {id: "messages", className: "list"}));
     redraw();
     note();
   }

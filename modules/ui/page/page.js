@@ -10,11 +10,18 @@ function el(tag, attributes = {}, ...children) {
   if (tag === "pre") e.tabIndex = 0; // so that it can be scrolled with the keyboard
   for (const [name, value] of Object.entries(attributes)) {
     if (value === undefined || value === false) continue;
-    if (name.startsWith("on")) e.addEventListener(name.slice(2), value);
+    if (name.startsWith("on")) listen(e, name.slice(2), value);
     else e.setAttribute(name === "className" ? "class" : name, value === true ? "" : value);
   }
   e.append(...children.flat(Infinity).filter(c => c !== undefined && c !== null && c !== "" && c !== false).map(c => c instanceof Node ? c : visible(String(c))));
   return e;
+}
+
+// listen keeps the handler beside the element, so that an element that stays gets the newest one.
+function listen(e, type, handler) {
+  e.handlers ??= {};
+  if (!e.handlers[type]) e.addEventListener(type, event => e.handlers[type](event));
+  e.handlers[type] = handler;
 }
 
 // Characters that are invisible or change the direction of text are escaped.
@@ -47,27 +54,39 @@ const placeNow = () => places.find(p => p.id === where().query.get("place")) || 
 
 // titleOf calls a run by its hosts and its project, the folder of its config; aboutOf has the rest.
 const projectOf = p => (p.config || "").split(/[\\/]/).at(-2) || "";
-const titleOf = p => [p.run ? p.run.hosts.join(", ") + (p.run.more_hosts ? " and " + p.run.more_hosts + " more" : "") || p.run.kind : "no run", projectOf(p)].filter(Boolean).join(", ");
+const hostOf = name => name.split("-").map(w => w.charAt(0).toUpperCase() + w.slice(1)).join(" ");
+const titleOf = p => [p.run ? p.run.hosts.map(hostOf).join(", ") + (p.run.more_hosts ? " and " + p.run.more_hosts + " more" : "") || p.run.kind : "no run", projectOf(p)].filter(Boolean).join(", ");
 const aboutOf = p => [p.run && p.run.kind + " " + p.run.pid, p.config].filter(Boolean).join(" · ");
 
 function duration(at) {
   const s = Math.max(0, (Date.now() - new Date(at)) / 1000);
   return s < 60 ? Math.floor(s) + " s" : s < 3600 ? Math.floor(s / 60) + " min" : s < 172800 ? Math.floor(s / 3600) + " h" : Math.floor(s / 86400) + " d";
 }
-const ms = n => n === undefined ? "" : n >= 10 ? n.toFixed(0) + " ms" : n.toFixed(1) + " ms";
+const ms = n => !n ? "" : n >= 10 ? n.toFixed(0) + " ms" : n.toFixed(1) + " ms";
 const bytes = n => n < 1024 ? n + " B" : n < 1048576 ? (n / 1024).toFixed(1) + " KB" : (n / 1048576).toFixed(1) + " MB";
 
-// folded returns a row that can be opened. It stays open when the view is drawn again.
+// folded returns a row of a list that can be opened. It stays open when the view is drawn again.
 function folded(key, className, cells, content) {
-  const note = isOpen => isOpen ? open.add(key) : open.delete(key);
+  const note = isOpen => isOpen ? open.add(key) : open.delete(key), inside = () => el("div", {className: "inside"}, content());
   // A click is noted at once: the view may be drawn again before the toggle event.
-  const d = el("details", {className, "data-key": key, open: open.has(key)}, el("summary", {"data-focus": key, onclick: () => note(!d.open)}, cells));
-  const fill = () => { if (d.open && d.children.length === 1) d.append(el("div", {className: "inside"}, content())); };
-  fill();
-  d.addEventListener("toggle", () => { note(d.open); fill(); });
-  return d;
+  return el("li", {"data-key": key}, el("details", {className, "data-key": key, open: open.has(key), ontoggle: ({currentTarget: d}) => {
+    note(d.open);
+    if (d.open && d.children.length === 1) d.append(inside());
+  }}, el("summary", {"data-focus": key, onclick: e => note(!e.currentTarget.parentNode.open)}, cells), open.has(key) && inside()));
 }
-const facts = pairs => el("dl", {className: "facts"}, pairs.filter(([, v]) => v !== undefined && v !== "" && v !== null).map(([k, v]) => [el("dt", {}, k), el("dd", {}, v)]));
+
+// later returns an element that load fills. One that is drawn again stays as it is.
+function later(key, load) {
+  const e = el("div", {"data-once": key}, el("p", {className: "soft"}, "…"));
+  load().then(content => e.replaceChildren(...content.flat(Infinity).filter(Boolean))).catch(err => e.replaceChildren(failure(err)));
+  return e;
+}
+
+// listOf returns a list with heads over its columns. An empty one says what would be in it.
+const listOf = (className, heads, rows, none) => rows.length ? el("ul", {className: "list"}, heads && el("li", {className: "heads " + className, "aria-hidden": "true"}, heads.map(([text, cell]) => el("span", {className: cell}, text))), rows) : empty(none);
+const empty = (...text) => el("p", {className: "empty"}, text);
+
+const facts = pairs => el("dl", {className: "facts"}, pairs.filter(([, v]) => v !== undefined && v !== "" && v !== null && v !== false).map(([k, v]) => el("div", {}, el("dt", {}, k), el("dd", {}, v))));
 const button = (text, onclick, more = {}) => el("button", {type: "button", onclick, ...more}, text);
 const failure = err => el("p", {className: "fault", role: "alert"}, err.message);
 
@@ -87,17 +106,19 @@ function ask(title, ...content) {
   if (!$("dialog").open) $("dialog").showModal();
 }
 
-// result returns the elements that show the result of a command.
-const result = d => [
+// result returns the elements that show the result of a command. A diff that was shown before is not shown again.
+const result = (d, before) => [
   el("p", {className: d.ok ? "ok" : "fault", role: "status"}, d.ok ? "Done" : "It failed"),
   el("h3", {}, "The command"), el("pre", {className: "command"}, d.command),
-  d.output && diffOf(d.output.trimEnd()), d.errors && el("pre", {className: "fault"}, d.errors.trimEnd()),
+  d.output && diffOf(before && d.output.startsWith(before) ? d.output.slice(before.length).trim() : d.output.trimEnd()), d.errors && el("pre", {className: "fault"}, d.errors.trimEnd()),
 ].filter(Boolean);
+
+const titles = {set: "Change", unset: "Change", describe: "Describe", addurl: "Add", addcommand: "Add", answer: "Answer question", import: "Import from", use: "Switch profile"};
 
 // act runs an order at a place. A change of the config is shown before it is written. then holds
 // elements to show after that.
 async function act(place, order, changesConfig, then) {
-  const title = order.act + " " + order.server;
+  const title = (titles[order.act] || hostOf(order.act)) + " " + order.server;
   ask(title, el("p", {role: "status"}, "Working…"));
   try {
     const d = await api("do", {place: place.id, ...order, show: changesConfig});
@@ -106,12 +127,12 @@ async function act(place, order, changesConfig, then) {
       apply.disabled = true;
       try {
         const made = await api("do", {place: place.id, ...order});
-        ask(title, ...result(made), ...(made.ok && then || []));
+        ask(title, ...result(made, d.output), ...(made.ok && then || []));
       } catch (err) { ask(title, failure(err)); }
       refresh(true);
     }, {className: "main", id: "apply"});
-    ask(title, el("p", {}, "The change of the config:"), diffOf(d.output.trimEnd()), el("h3", {}, "The command"),
-      el("pre", {className: "command"}, d.command.replace(" --dry-run", "")), el("div", {className: "bar"}, apply));
+    ask(title, el("p", {}, "The change of the config:"), diffOf(d.output.trimEnd()), d.errors && el("p", {className: "waiting"}, d.errors.trimEnd()), el("h3", {}, "The command"),
+      el("pre", {className: "command"}, d.command), el("div", {className: "bar"}, apply));
     apply.focus();
   } catch (err) { ask(title, failure(err)); } finally { refresh(true); }
 }
@@ -128,32 +149,54 @@ function chrome() {
   $("place-label").hidden = view === "servers" || views[view].own;
   const ids = places.map(p => p.id + titleOf(p)).join();
   if ($("place").dataset.ids !== ids) {
-    $("place").replaceChildren(...places.map(p => el("option", {value: p.id}, titleOf(p) + " · " + aboutOf(p))));
+    $("place").replaceChildren(...places.map(p => el("option", {value: p.id, title: aboutOf(p)}, titleOf(p) + (p.run ? " · " + p.run.pid : ""))));
     $("place").dataset.ids = ids;
   }
   if (placeNow()) $("place").value = placeNow().id;
 }
 
-// keyed finds the same element after a view is drawn again: by its data-focus, else by its row, tag and number there.
-function keyed(root, e) {
-  if (e.dataset.focus) return () => root.querySelector(`[data-focus="${CSS.escape(e.dataset.focus)}"]`);
-  const row = e.closest("[data-key]"), at = [...(row || root).querySelectorAll(e.tagName)].indexOf(e);
-  return () => (row ? root.querySelector(`[data-key="${CSS.escape(row.dataset.key)}"]`) : root)?.querySelectorAll(e.tagName)[at];
+// keyOf names a node among its siblings, for merge.
+const keyOf = n => n.id || n.dataset?.key || n.dataset?.focus;
+
+// merge makes what is shown like what was drawn now. Elements stay, and with them focus, selection and scroll positions.
+function merge(old, now) {
+  if (old.nodeType === Node.TEXT_NODE) return old.data === now.data || (old.data = now.data);
+  if (old.dataset.once && old.dataset.once === now.dataset.once) return;
+  for (const {name} of [...old.attributes]) if (!now.hasAttribute(name)) old.removeAttribute(name);
+  for (const {name, value} of now.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+  for (const [type, handler] of Object.entries(now.handlers || {})) listen(old, type, handler);
+  mergeChildren(old, now.childNodes);
+  if (old.tagName === "SELECT" && old !== document.activeElement) old.value = now.value;
 }
 
-// drawIn replaces the content of an element. Focus, selection, and scroll positions stay.
-function drawIn(id, ...content) {
-  const root = $(id), had = document.activeElement, find = root.contains(had) && had !== root && keyed(root, had);
-  const typed = find && "selectionStart" in had && [had.selectionStart, had.selectionEnd];
-  const scrolled = [...root.querySelectorAll("*")].filter(e => e.scrollTop || e.scrollLeft).map(e => [keyed(root, e), e.scrollTop, e.scrollLeft]);
-  root.replaceChildren(...content.flat(Infinity).filter(Boolean));
-  for (const [find, top, left] of scrolled) Object.assign(find() || {}, {scrollTop: top, scrollLeft: left});
-  const now = find && find();
-  if (!now) return;
-  now.focus({preventScroll: true});
-  if (typed && typed[0] !== null) now.setSelectionRange(...typed);
+function mergeChildren(root, nodes) {
+  const keyed = new Map([...root.childNodes].filter(keyOf).map(n => [keyOf(n), n]));
+  let at = root.firstChild;
+  for (const n of [...nodes]) {
+    let old = keyOf(n) ? keyed.get(keyOf(n)) : at;
+    while (old && !keyOf(n) && (keyOf(old) || old.nodeName !== n.nodeName)) old = old.nextSibling;
+    if (!old || old.nodeName !== n.nodeName) { root.insertBefore(n, at); continue; }
+    if (old === at) at = at.nextSibling;
+    else (root.moveBefore || root.insertBefore).call(root, old, at);
+    merge(old, n);
+  }
+  while (at) { const next = at.nextSibling; at.remove(); at = next; }
 }
-const draw = (...content) => drawIn("main", ...content);
+
+// drawIn merges content into an element.
+function drawIn(id, ...content) {
+  const had = document.activeElement;
+  mergeChildren($(id), content.flat(Infinity).filter(Boolean));
+  if (had.isConnected && had !== document.activeElement) had.focus({preventScroll: true}); // it was moved
+}
+function draw(...content) {
+  const {view} = where();
+  if ($("main").dataset.view !== view) $("main").replaceChildren();
+  $("main").dataset.view = view;
+  drawIn("main", ...content);
+}
+// waitFor shows that a view is being made, unless an older state of it is shown.
+const waitFor = (...content) => $("main").dataset.view === where().view || draw(...content, el("p", {className: "soft", role: "status"}, "…"));
 
 async function refresh(force) {
   const mine = ++serial, {view, query} = where();

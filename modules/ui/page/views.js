@@ -18,34 +18,43 @@ function serversOf(place) {
 }
 const failed = s => !!(s.off || s.now?.error);
 
-// totalsOf is the head line of a place.
+const count = n => (n ?? 0).toLocaleString("en"), plural = (n, one) => count(n) + " " + one + (n === 1 ? "" : "s");
+
+// totalsOf is the head line of a place: each number with what it counts.
 function totalsOf(place) {
-  const all = serversOf(place), n = (count, text) => count && count.toLocaleString("en") + " " + text, sum = of => all.reduce((total, s) => total + (of(s) || 0), 0);
-  const states = [n(all.filter(s => s.state === "ready").length, "ready"), n(all.filter(failed).length, "failed"), n(all.filter(s => s.disabled).length, "disabled")].filter(Boolean);
+  const all = serversOf(place), sum = of => all.reduce((total, s) => total + (of(s) || 0), 0), n = of => all.filter(of).length;
   const asked = sum(s => s.calls?.calls), errors = sum(s => s.calls?.errors), cost = costs.get(place.id)?.reading?.tokens;
-  return el("p", {className: "totals"}, [all.length + (all.length === 1 ? " server" : " servers") + (states.length ? ": " + states.join(", ") : ""),
-    asked && n(asked, asked === 1 ? "call" : "calls") + (errors ? ", " + n(errors, "failed") : ""), cost && cost.direct.toLocaleString("en") + " → " + n(cost.dynmcp, "tokens")].filter(Boolean).join(" · "));
+  const of = (what, number, className, more) => number !== undefined && el("div", {}, el("dt", {}, what), el("dd", {className}, number, more && el("small", {}, more)));
+  return el("dl", {className: "totals"}, of(all.length === 1 ? "server" : "servers", count(all.length)), of("ready", count(n(s => s.state === "ready")), n(s => s.state === "ready") ? "ok" : "soft"),
+    n(failed) > 0 && of("failed", count(n(failed)), "fault"), n(s => s.disabled) > 0 && of("disabled", count(n(s => s.disabled)), "soft"), of("tools", count(sum(s => s.now?.tools || s.known))),
+    place.calls && of(asked === 1 ? "call" : "calls", count(asked)), errors > 0 && of(errors === 1 ? "call failed" : "calls failed", count(errors), "fault"),
+    cost && of("tokens at the start, of " + count(cost.direct) + " directly", count(cost.dynmcp), "", cost.direct > cost.dynmcp && "−" + Math.round(100 - cost.dynmcp / cost.direct * 100) + " %"));
 }
 
 // sandboxOf says what a sandbox let pass and what not.
 const sandboxOf = box => box && [box.missing && "not limited by this system: " + box.missing.join(", "), box.proxy_bytes && box.proxy_bytes + " bytes by its proxy",
   box.refused && box.refused + (box.refused === 1 ? " connection" : " connections") + " refused, last: " + box.last_refused.at(-1)].filter(Boolean).join("; ");
 
+const serverHeads = [["Server"], ["State"], ["Good for", "wide"], ["Tools", "number"], ["Calls", "number"], ["Failed", "number"], ["p50", "number"], ["Tokens", "number"]];
+
+// reasonOf says why a server failed: what dynmcp knows, and the last line that the server wrote.
+function reasonOf(s) {
+  const why = (s.now?.error || s.off || "").replace(s.name + ": ", ""), line = s.now?.error && s.now.stderr?.trimEnd().split("\n").at(-1);
+  return line && !why.includes(line) ? why + ": " + line : why;
+}
+
 function serverRow(place, s) {
-  const now = s.now || {}, calls = s.calls, cost = costs.get(place.id)?.reading?.tokens?.servers?.find(t => t.name === s.name);
-  const since = now.since || now.failed_at;
-  const hidden = s.denied ? ", " + s.denied + " hidden by the policy" : "";
-  const below = [now.error || s.off, Object.entries(calls?.errors_by_kind || {}).map(([kind, n]) => kind + " × " + n).join(", "), sandboxOf(now.sandbox)].filter(Boolean).join("; ");
-  const tools = now.tools ? now.tools + " tools" + hidden : s.known ? s.known + " tools known" + hidden : "";
+  const now = s.now || {}, calls = s.calls, cost = costs.get(place.id)?.reading?.tokens?.servers?.find(t => t.name === s.name), since = now.since || now.failed_at, tools = now.tools || s.known;
+  const kinds = !failed(s) && Object.entries(calls?.errors_by_kind || {}).map(([kind, n]) => kind + " × " + n).join(", ");
+  const below = [reasonOf(s), kinds, sandboxOf(now.sandbox)].filter(Boolean).join("; ");
+  const number = (n, one, className = "") => el("span", {className: "number " + (n ? className : "wide " + className)}, n ? [typeof n === "number" ? count(n) : n, one && el("span", {className: "narrow"}, " " + one + (n === 1 ? "" : "s"))] : "");
   return folded(place.id + "/" + s.name, "server", [
-    el("span", {className: "name"}, s.name),
-    el("span", {className: s.state}, s.state + (since && s.state !== "idle" ? " " + duration(since) : "")),
-    el("span", {className: "wide soft"}, (s.lazy ? "lazy" : "eager") + (now.era ? ", " + now.era : "")),
-    el("span", {className: "number"}, tools),
-    el("span", {className: "number wide"}, calls ? calls.calls + (calls.calls === 1 ? " call" : " calls") : ""),
-    el("span", {className: "number" + (calls?.errors ? " fault" : " soft") + (calls ? "" : " wide")}, calls ? [calls.errors && calls.errors + (calls.errors === 1 ? " error" : " errors"), calls.p99_ms && "p99 " + ms(calls.p99_ms)].filter(Boolean).join(", ") : ""),
-    el("span", {className: "number wide soft"}, cost ? cost.direct + " → " + cost.dynmcp + " tokens" : ""),
-    below && el("span", {className: "below " + (now.error || s.off ? "fault" : "soft")}, below),
+    el("span", {className: "name"}, s.name, !s.lazy && s.state !== "disabled" && el("span", {className: "tag", title: "It starts with the run; a description makes it lazy"}, "eager")),
+    el("span", {className: "state " + s.state.replace(" ", "-")}, s.state + (since && s.state !== "idle" ? " " + duration(since) : "")),
+    el("span", {className: "wide soft one"}, s.description || ""),
+    number(tools, "tool"), number(calls?.calls, "call"), number(calls?.errors, "failed call", "fault"), number(ms(calls?.p50_ms ?? calls?.p50_sent_ms), "", "wide soft"),
+    number(cost && cost.direct && count(cost.direct) + " → " + count(cost.dynmcp), "", "wide soft"),
+    below && el("span", {className: "below " + (failed(s) ? "fault" : "soft")}, below),
   ], () => serverInside(place, s, now, calls, cost));
 }
 
@@ -55,22 +64,48 @@ function serverInside(place, s, now, calls, cost) {
   return [
     el("div", {className: "bar"}, may && [doing("Start", "start"), doing("Stop", "stop"), doing("Restart", "restart")],
       edits && (s.disabled ? doing("Enable…", "enable", true) : doing("Disable…", "disable", true)),
-      edits && button("Edit description…", () => editDescription(place, s), {"data-focus": "describe" + place.id + s.name, "aria-label": "Edit description of " + s.name})),
+      edits && [button("Edit description…", () => editDescription(place, s), {"data-focus": "describe" + place.id + s.name, "aria-label": "Edit description of " + s.name}),
+        button("Change a key…", () => changeKey(place, s), {"data-focus": "set" + place.id + s.name, "aria-label": "Change a key of " + s.name}),
+        button("Remove…", () => act(place, {act: "remove", server: s.name}, true), {className: "danger end", "data-focus": "remove" + place.id + s.name, "aria-label": "Remove " + s.name})]),
     facts([["Description", s.description], ["Transport", s.transport + (now.pid ? ", process " + now.pid : "")], ["Loaded", s.lazy ? "lazily, when it is used" : "eagerly, with the run"],
       ["Protocol", now.protocol && now.protocol + ", " + now.era], ["Starts", now.starts !== undefined ? now.starts + (now.starts_failed ? ", and " + now.starts_failed + " failed" : "") : ""],
       ["In flight", now.in_flight || now.waiting ? now.in_flight + ", " + now.waiting + " waiting" : ""],
       ["Calls", calls && calls.calls + ", " + calls.errors + " failed"],
-      ["Took", calls && (calls.p50_ms === undefined ? "" : "p50 " + ms(calls.p50_ms) + ", p99 " + ms(calls.p99_ms) + "; ") + "without the start p50 " + ms(calls.p50_sent_ms) + ", p99 " + ms(calls.p99_sent_ms)],
-      ["Tokens", cost && cost.direct + " directly, " + cost.dynmcp + " through dynmcp"], ["Pins", s.pins]]),
+      ["Took", calls?.p50_ms > 0 && "p50 " + ms(calls.p50_ms) + ", p99 " + ms(calls.p99_ms)], ["Without start", calls?.p50_sent_ms > 0 && "p50 " + ms(calls.p50_sent_ms) + ", p99 " + ms(calls.p99_sent_ms)],
+      ["Hidden", s.denied && s.denied + (s.denied === 1 ? " tool" : " tools") + ", by the policy"], ["Tokens", cost && cost.direct + " directly, " + cost.dynmcp + " through dynmcp"], ["Pins", s.pins]]),
     now.stderr && [el("h3", {}, "Last lines of stderr"), el("pre", {tabindex: 0, role: "region", "aria-label": "stderr of " + s.name}, now.stderr)],
   ].flat().filter(Boolean);
 }
 
+// profileOf is a switch of the profile that a run serves.
+const profileOf = p => p.run && !p.fixed && p.profiles?.length > 0 && el("label", {}, "Profile ", el("select", {"data-focus": "profile" + p.id, onchange: e => act(p, {act: "use", server: "", text: e.target.value})},
+  [...new Set(["all", ...p.profiles])].map(name => el("option", {value: name, selected: name === (p.run.profile || "all")}, name === "all" ? "all servers" : name))));
+
+const field = (id, label, input, about) => el("div", {className: "field"}, el("label", {for: id}, label), Object.assign(input, {id}), about && el("div", {className: "soft"}, about));
+
+// changeKey changes any key of an entry, as the verb set does.
+async function changeKey(place, s) {
+  const key = el("input", {required: true, list: "paths", autocomplete: "off", placeholder: "timeout, env.TOKEN, args[0]"}), value = el("textarea", {rows: 2}), paths = el("datalist", {id: "paths"}), text = el("pre", {role: "region", "aria-label": "The entry"}, "…");
+  const title = "Change " + s.name, out = button("Take the key out…", () => key.reportValidity() && act(place, {act: "unset", server: s.name, text: key.value.trim()}, true));
+  ask(title, el("form", {onsubmit: e => { e.preventDefault(); act(place, {act: "set", server: s.name, text: key.value.trim() + "=" + value.value}, true); }}, field("key", "Key", key), paths,
+    field("value", "Value", value, "Text, a number, a time or true; a list as words, an object as JSON. A secret is better a reference: ${keyring:NAME} or ${NAME}."),
+    el("div", {className: "bar"}, el("button", {className: "main", id: "show-set"}, "Show the change…"), out)), el("h3", {}, "The entry now"), text);
+  key.focus();
+  try {
+    const entry = await api("entry", {place: place.id, server: s.name});
+    text.replaceChildren(visible(entry.text));
+    paths.replaceChildren(...entry.paths.map(p => el("option", {value: p})));
+  } catch (err) { text.replaceWith(failure(err)); }
+}
+
 // questionsOf shows the calls of a run that wait for an answer of a person, because of the policy.
-const questionsOf = place => (place.run?.questions || []).map(q => el("section", {className: "question", "aria-label": "Question about " + q.tool},
-  el("p", {}, el("strong", {}, q.tool), " has been waiting for " + duration(q.since) + ". Allow this call?"), el("pre", {}, q.arguments),
-  !place.fixed && el("div", {className: "bar"}, [["once", "Allow it once"], q.lasts && ["session", "Allow for this session"], ["no", "Refuse it"]].filter(Boolean)
-    .map(([text, label]) => button(label, () => act(place, {act: "answer", server: q.id, text}), {"data-focus": text + q.id, "aria-label": label + ": " + q.tool})))));
+const questionsOf = place => (place.run?.questions || []).map(q => {
+  const [server, ...tool] = q.tool.split("/"), answer = (text, label) => button(label, () => act(place, {act: "answer", server: q.id, text}), {"data-focus": text + q.id, "aria-label": label + ": " + q.tool});
+  return el("section", {className: "question", "data-key": "question" + q.id, "aria-label": "Question about " + q.tool}, el("p", {}, el("strong", {}, q.tool), " has been waiting for " + duration(q.since) + ". Allow this call?"), el("pre", {}, q.arguments),
+    !place.fixed && el("div", {className: "bar"}, answer("once", "Allow it once"), q.lasts && answer("session", "Allow for this session"),
+      place.config && tool.length > 0 && button("Always allow…", () => act(place, {act: "set", server, text: "policy." + tool.join("/") + "=allow"}, true, [el("div", {className: "bar"}, answer("once", "Allow this call, too"))]), {"data-focus": "always" + q.id, "aria-label": "Always allow " + q.tool}),
+      answer("no", "Refuse it")));
+});
 
 // editDescription edits a description, and shows what the model will read of it.
 function editDescription(place, s) {
@@ -116,26 +151,56 @@ function picked(query) {
   const words = (query.get("q") || "").toLowerCase(), list = calls.lines.filter(l =>
     (!query.get("server") || l.server === query.get("server")) && (!query.get("session") || l.run + " " + l.session === query.get("session")) && (!query.get("failed") || l.kind !== "ok") &&
     (!words || [nameOf(l), l.host, l.principal, l.kind, l.outcome].join(" ").toLowerCase().includes(words)));
-  list.reverse();
-  if (query.get("order") !== "time") list.sort((a, b) => (b.kind !== "ok") - (a.kind !== "ok"));
-  return list;
+  return list.reverse();
 }
 
-function callRow(place, l) {
-  return folded("call" + l.run + l.session + l.time + nameOf(l), "call", [
-    el("span", {className: "number soft"}, new Date(l.time).toLocaleTimeString([], {hour12: false})),
-    el("span", {className: "name"}, nameOf(l)), el("span", {className: l.kind === "ok" ? "ok" : "fault"}, outcome(l)),
-    el("span", {className: "number"}, ms(l.ms)), el("span", {className: "number wide soft"}, bytes(l.bytes_in) + " → " + bytes(l.bytes_out)), el("span", {className: "wide soft"}, l.host || ""),
-  ], () => {
-    const bodies = el("div", {}, l.kept ? "…" : el("p", {className: "soft"}, "Arguments and results are kept where the config says \"activity\": {\"arguments\": true, \"results\": true}."));
-    if (l.kept) api("call", {place: place.id, run: l.run, session: l.session, time: l.time}).then(whole => bodies.replaceChildren(...["query", "arguments", "result"].filter(k => whole[k] !== undefined)
-      .map(k => [el("h2", {}, k), el("pre", {}, typeof whole[k] === "string" ? whole[k] : JSON.stringify(whole[k], null, 2))]).flat())).catch(err => bodies.replaceChildren(failure(err)));
-    return [facts([["Time", new Date(l.time).toLocaleString()], ["Host", l.host], ["User", l.principal], ["Session", l.session], ["Surface", l.surface], ["Outcome", outcome(l)],
-      ["Took", ms(l.ms) + (l.start_ms ? ", of which " + ms(l.start_ms) + " until the server was there" : "")], ["Sizes", bytes(l.bytes_in) + " asked, " + bytes(l.bytes_out) + " answered"],
-      ["Tokens", l.tokens_in + " asked, " + l.tokens_out + " answered"], ["Rule", l.rule]]),
-    button("Waterfall of this session", () => go({session: l.run + " " + l.session})), bodies];
-  });
+// foldedCalls joins calls that follow each other and differ in time only. A fold is called by its first call, so that it stays the same as more are made.
+function foldedCalls(list, query) {
+  const folds = [];
+  for (const l of list) {
+    const like = [nameOf(l), outcome(l), l.host, l.principal, l.run, l.session].join("\n"), last = folds.at(-1);
+    if (last?.like === like) last.lines.push(l); else folds.push({like, lines: [l]});
+  }
+  return query.get("order") === "failed" ? folds.sort((a, b) => (b.lines[0].kind !== "ok") - (a.lines[0].kind !== "ok")) : folds;
 }
+
+// moment is a time of today, or a date and a time.
+function moment(at) {
+  const t = new Date(at), time = t.toLocaleTimeString([], {hour12: false});
+  return t.toDateString() === new Date().toDateString() ? time : t.toLocaleDateString([], {day: "numeric", month: "short"}) + ", " + time;
+}
+
+// drawing returns an SVG with a bar from one share of its width over another one.
+function drawing(attributes, from, share, className = "") {
+  const make = (tag, all) => { const e = document.createElementNS("http://www.w3.org/2000/svg", tag); for (const [k, v] of Object.entries(all)) e.setAttribute(k, v); return e; };
+  const svg = make("svg", attributes);
+  svg.append(make("rect", {x: from * 99 + "%", width: Math.max(share * 99, 1) + "%", height: "100%", rx: 2, class: className}));
+  return svg;
+}
+
+// barOf shows how long a call took: from 1 ms to 10 s, each tenfold is a quarter.
+const barOf = l => drawing({class: "wide", "aria-hidden": "true"}, 0, Math.min(1, Math.log10(Math.max(l.ms, 1)) / 4), l.kind === "ok" ? "" : "fault");
+
+const callHeads = [["Time"], ["Tool"], ["Outcome"], ["Took", "number"], ["1 ms to 10 s", "wide"], ["Asked → answered", "number wide"], ["Host", "wide"]];
+const idOf = l => "call" + l.run + l.session + l.time + nameOf(l);
+
+function callRow(place, lines, inner) {
+  const l = lines[0], many = lines.length > 1;
+  return folded((many ? "fold" : "") + idOf(lines.at(-1)) + (inner || ""), "call", [
+    el("span", {className: "number soft"}, moment(l.time)), el("span", {className: "name"}, nameOf(l), many && el("span", {className: "times"}, "× " + lines.length)),
+    el("span", {className: "one " + (l.kind === "ok" ? "ok" : "fault"), title: outcome(l)}, outcome(l)), el("span", {className: "number"}, ms(l.ms)), barOf(l),
+    el("span", {className: "number wide soft"}, bytes(l.bytes_in) + " → " + bytes(l.bytes_out)), el("span", {className: "wide soft one"}, l.host || ""),
+  ], () => many ? [el("p", {className: "soft"}, lines.length + " calls, one after the other, from " + moment(lines.at(-1).time) + " to " + moment(l.time)), listOf("call", undefined, lines.slice(0, 50).map(one => callRow(place, [one], "in")))] : callInside(place, l));
+}
+
+const callInside = (place, l) => [facts([["Time", new Date(l.time).toLocaleString()], ["Host", l.host], ["User", l.principal], ["Session", l.session], ["Surface", l.surface], ["Outcome", outcome(l)],
+  ["Took", ms(l.ms) + (l.start_ms ? ", of which " + ms(l.start_ms) + " until the server was there" : "")], ["Sizes", bytes(l.bytes_in) + " asked, " + bytes(l.bytes_out) + " answered"],
+  ["Tokens", l.tokens_in + " asked, " + l.tokens_out + " answered"], ["Rule", l.rule]]),
+button("Waterfall of this session", () => go({session: l.run + " " + l.session})),
+l.kept ? later(idOf(l), async () => {
+  const whole = await api("call", {place: place.id, run: l.run, session: l.session, time: l.time});
+  return ["query", "arguments", "result"].filter(k => whole[k] !== undefined).map(k => [el("h3", {}, k), el("pre", {}, typeof whole[k] === "string" ? whole[k] : JSON.stringify(whole[k], null, 2))]);
+}) : el("p", {className: "soft"}, "Arguments and results are kept where the config says \"activity\": {\"arguments\": true, \"results\": true}.")];
 
 // waterfall draws the calls of one session on a time axis.
 function waterfall(list) {
@@ -143,12 +208,7 @@ function waterfall(list) {
   if (!all.length) return [];
   const from = new Date(all[0].time), until = Math.max(...all.map(l => +new Date(l.time) + l.ms)), wide = Math.max(until - from, 1);
   return el("section", {"aria-label": "Waterfall"}, el("p", {className: "soft"}, all.length + " calls in " + ms(wide)), all.map(l => {
-    const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg"), bar = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-    for (const [k, v] of Object.entries({x: (new Date(l.time) - from) / wide * 99.5 + "%", width: Math.max(l.ms / wide * 99.5, .5) + "%", height: "100%"})) bar.setAttribute(k, v);
-    if (l.kind !== "ok") bar.setAttribute("class", "fault");
-    svg.setAttribute("role", "img");
-    svg.setAttribute("aria-label", nameOf(l) + ", after " + ms(new Date(l.time) - from) + ", " + ms(l.ms) + ", " + outcome(l));
-    svg.append(bar);
+    const at = new Date(l.time) - from, svg = drawing({role: "img", "aria-label": nameOf(l) + ", after " + (ms(at) || "0 ms") + ", " + ms(l.ms) + ", " + outcome(l)}, at / wide, l.ms / wide, l.kind === "ok" ? "" : "fault");
     return el("div", {className: "lane"}, el("span", {className: "mono"}, nameOf(l)), svg);
   }));
 }
@@ -209,6 +269,21 @@ function tryForm(place, t) {
   return form;
 }
 
+// addOwn has forms for a server of a command, of an address, and of the configs of hosts.
+function addOwn(place) {
+  const form = (title, kind, input, about) => el("form", {onsubmit: e => {
+    e.preventDefault();
+    const name = $(kind + "-name").value.trim();
+    act(place, {act: "add" + kind, server: name, description: $(kind + "-about").value.trim(), [kind === "url" ? "url" : "text"]: $(kind + "-what").value.trim()}, true,
+      [el("div", {className: "bar"}, button("Start it…", () => act(place, {act: "test", server: name}), {className: "main", id: "start-it"}))]);
+  }}, el("h2", {}, title), el("div", {className: "fields"}, field(kind + "-name", "Name", el("input", {required: true, pattern: "[a-z0-9][a-z0-9\\-]*", autocomplete: "off"})), field(kind + "-what", about, input),
+    field(kind + "-about", "What it is good for; the model reads it, and the server starts when it is used", el("input", {autocomplete: "off"})), el("button", {"data-focus": kind + "-show"}, "Show the change…")));
+  return [form("By its command", "command", el("input", {required: true, autocomplete: "off", placeholder: "npx -y @modelcontextprotocol/server-filesystem /tmp"}), "Command and arguments, as in a shell"),
+    form("By its address", "url", el("input", {type: "url", required: true, autocomplete: "off", placeholder: "address of its MCP endpoint"}), "Address"),
+    el("form", {onsubmit: e => { e.preventDefault(); act(place, {act: "import", server: $("host").value}, true); }}, el("h2", {}, "From a host's config"), el("div", {className: "fields"}, field("host", "Host; its secrets go to .env", el("select", {}, hosts.map(h => el("option", {value: h}, hostOf(h))))), el("button", {"data-focus": "import-show"}, "Show the change…")))];
+}
+const hosts = "claude-code claude-desktop cursor vscode codex gemini opencode zed windsurf cline copilot lmstudio kiro junie roo continue amp goose crush".split(" ");
+
 // contentOf returns the elements that show a result: text, images and resources.
 const contentOf = r => [r.isError && el("p", {className: "fault"}, "The tool reports an error."), ...(r.content || []).map(c => {
   if (c.type === "text") return el("pre", {tabindex: 0}, c.text);
@@ -219,7 +294,6 @@ const contentOf = r => [r.isError && el("p", {className: "fault"}, "The tool rep
 
 // addForm shows a form for adding a server of a registry.
 function addForm(place, f, way) {
-  const field = (id, label, input, about) => el("div", {className: "field"}, el("label", {for: id}, label), Object.assign(input, {id}), about && el("div", {className: "soft"}, about));
   const name = el("input", {required: true, pattern: "[a-z0-9][a-z0-9\\-]*"}), sandbox = el("input", {type: "checkbox"});
   name.value = f.name.split("/").pop().toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "");
   const needs = (way.needs || []).map(n => {
@@ -240,85 +314,135 @@ function addForm(place, f, way) {
   name.focus();
 }
 
+function toolRow(place, t) {
+  return folded("tool" + place.id + t.name, "tool", [el("span", {className: "name"}, t.name), el("span", {className: "soft one"}, t.summary)], () => later("tool" + place.id + t.name, async () => {
+    const d = await api("tool", {place: place.id, name: t.name}), rule = (text, label) => button(label, () => act(place, {act: "set", server: d.server, text: "policy." + d.tool + "=" + text}, true), {"aria-label": label.replace("…", "") + " " + t.name, title: "policy." + d.tool + " = " + text});
+    return [!place.fixed && el("div", {className: "bar"}, button("Try it…", () => ask("Try " + t.name, tryForm(place, d)), {"aria-label": "Try it… " + t.name, className: "main"}), place.config && [rule("ask", "Ask before each call…"), rule("deny", "Switch off…"), rule("allow", "Always allow…")]),
+      el("h3", {}, "TypeScript" + (d.whole ? "" : ", not all of the schema")), el("pre", {className: "typescript"}, d.typescript), el("h3", {}, "JSON"), el("pre", {}, JSON.stringify(d.definition, null, 2))];
+  }));
+}
+
+const approveOf = (place, s, d, tool) => { const name = tool ? s.name + "/" + tool : "all of " + s.name; return button("Approve " + (tool || "all") + "…", () => ask("Approve " + name, el("p", {}, "What is shown here of " + name + " is written into dynmcp.lock."), diffOf(d.output.trimEnd()),
+  el("div", {className: "bar"}, button("Approve", () => act(place, {act: "approve", server: s.name, tool}), {className: "main", id: "approve"}))), {"aria-label": "Approve " + name, className: tool ? "" : "main"}); };
+
+// toolsIn are the tools that the output of diff names.
+const toolsIn = output => [...output.matchAll(/^\S+ tool (\S+)$|^(?:new|gone|changed)\s+(\S+)$/gm)].map(m => m[1] || m[2]);
+
 const searchBox = (id, label, query) => el("input", {id, type: "search", placeholder: label, "aria-label": label, "data-focus": id, value: query.get("q") || ""});
 
 const views = {
-  servers: {title: "Servers", live: true, show: async () => {
-    const sections = () => places.map(p => el("section", {}, el("h2", {}, titleOf(p), " ", el("small", {className: "soft"}, aboutOf(p))), totalsOf(p), p.error && el("p", {className: "fault"}, p.error), questionsOf(p),
-      el("div", {className: "list"}, serversOf(p).map(s => serverRow(p, s))), !p.calls && p.config && el("p", {className: "soft"}, "Calls are not recorded: the config has \"activity\": false.")));
-    draw(places.length ? sections() : [el("h2", {}, "No run and no config was found"), el("p", {}, "dynmcp init writes a config.")]);
+  servers: {title: "Servers", live: true, show: async query => {
+    const words = (query.get("q") || "").toLowerCase(), many = places.reduce((n, p) => n + p.servers.length, 0) > 5;
+    const chosen = all => all.filter(s => !words || [s.name, s.state, s.description, s.transport].join(" ").toLowerCase().includes(words));
+    const box = searchBox("filter", "Filter by name, state or description", query);
+    box.addEventListener("input", e => { go({q: e.target.value}, true); refresh(true); });
+    const sections = places.map(p => { const all = serversOf(p), shown = chosen(all); return el("section", {"data-key": "place" + p.id}, el("div", {className: "title"}, el("h2", {}, titleOf(p), el("small", {className: "soft"}, aboutOf(p))), profileOf(p)), totalsOf(p),
+      p.error && el("p", {className: "fault"}, p.error), questionsOf(p), listOf("server", serverHeads, shown.map(s => serverRow(p, s)), all.length ? "No server of this run is like that." : "No server yet: add one on the view Add a server."),
+      !p.calls && p.config && el("p", {className: "soft"}, "Calls are not recorded: the config has \"activity\": false.")); });
+    draw(many && el("div", {className: "bar", "data-key": "bar"}, box), ...places.length ? sections : [el("h2", {}, "No run and no config was found"), empty("No run yet: dynmcp init writes a config, dynmcp install adds dynmcp to a host.")]);
     for (const p of places) if (p.config && !costs.has(p.id)) costOf(p).then(() => { shown = ""; });
   }},
   tools: {title: "Tools", show: async query => {
-    const place = placeNow(), box = searchBox("search", "Search as the model does", query);
-    const form = el("form", {className: "bar", role: "search", onsubmit: e => { e.preventDefault(); go({q: box.value.trim()}); }}, box, el("button", {className: "main"}, "Search"));
-    draw(form, el("p", {role: "status"}, "…"));
+    const place = placeNow(), form = el("form", {className: "bar", role: "search", onsubmit: e => { e.preventDefault(); go({q: $("search").value.trim()}); }}, searchBox("search", "Search as the model does", query), el("button", {className: "main"}, "Search"));
+    waitFor(form);
     const a = await api("search", {place: place.id, query: query.get("q") || ""});
-    draw(form, a.answer && el("details", {}, el("summary", {}, "The model's answer: " + a.tokens + " tokens"), el("pre", {id: "answer"}, a.answer)),
-      el("h2", {}, query.get("q") ? a.tools.length + " found of " + a.all + " tools" : a.all + " tools"),
-      el("div", {className: "list"}, a.tools.slice(0, 300).map(t => folded("tool" + place.id + t.name, "tool", [el("span", {className: "name"}, t.name), el("span", {className: "soft"}, t.summary)], () => {
-        const inside = el("div", {}, "…");
-        api("tool", {place: place.id, name: t.name}).then(d => inside.replaceChildren(el("div", {className: "bar"}, !place.fixed && button("Try it…", () => ask("Try " + t.name, tryForm(place, d)), {"aria-label": "Try it… " + t.name})),
-          el("h3", {}, "TypeScript" + (d.whole ? "" : ", not all of the schema")), el("pre", {className: "typescript"}, d.typescript), el("h3", {}, "JSON"), el("pre", {}, JSON.stringify(d.definition, null, 2)))).catch(err => inside.replaceChildren(failure(err)));
-        return inside;
-      }))), a.tools.length === 0 && el("p", {}, a.all ? "Nothing was found." : "No tool is known yet: a server is listed when it is first started."));
+    draw(form, a.answer && el("details", {className: "list"}, el("summary", {}, "The model's answer: " + a.tokens + " tokens"), el("div", {className: "inside"}, el("pre", {id: "answer"}, a.answer))),
+      el("h2", {}, query.get("q") ? a.tools.length + " found of " + plural(a.all, "tool") : plural(a.all, "tool"), a.tools.length > 300 && el("small", {className: "soft"}, "the first 300 are shown: search for others")),
+      listOf("tool", [["Tool"], ["What it does", "wide"]], a.tools.slice(0, 300).map(t => toolRow(place, t)), a.all ? "No tool is found: the model would search with other words, too." : "No tool is known yet: a server is listed when it is first started."));
   }},
   calls: {title: "Calls", poll: true, show: async (query, fresh) => {
     const place = placeNow();
     if (!await followCalls(place) && !fresh) return;
-    const box = searchBox("filter", "Search in names, hosts and outcomes", where().query), servers = [...new Set(calls.lines.map(l => l.server).filter(Boolean))].sort();
-    box.addEventListener("input", () => { go({q: box.value}, true); list(); });
-    const server = el("select", {"aria-label": "Server", "data-focus": "server", onchange: e => go({server: e.target.value})}, el("option", {value: ""}, "all servers"), servers.map(s => el("option", {value: s, selected: s === query.get("server")}, s)));
-    const toggle = (key, value, text) => button(text, () => go({[key]: query.get(key) ? "" : value}), {"aria-pressed": String(!!query.get(key)), className: query.get(key) ? "main" : "", "data-focus": key});
-    const body = el("div", {}), note = el("p", {className: "soft", role: "status"});
-    const list = () => {
-      const all = picked(where().query);
-      note.textContent = all.length + " of " + calls.lines.length + " calls" + (all.length > 200 ? ", the first 200 are shown" : "");
-      body.replaceChildren(...[query.get("session") ? waterfall(all) : ""].flat(), el("div", {className: "list"}, all.slice(0, 200).map(l => callRow(place, l))));
-    };
-    list();
-    draw(el("div", {className: "bar"}, box, server, toggle("failed", "1", "Failed only"), toggle("order", "time", "Newest first"), query.get("session") && button("All sessions", () => go({session: ""}))), note, body);
+    query = where().query;
+    const servers = [...new Set(calls.lines.map(l => l.server).filter(Boolean))].sort(), box = searchBox("filter", "Search in names, hosts and outcomes", query);
+    box.addEventListener("input", e => { go({q: e.target.value}, true); refresh(true); });
+    const toggle = (key, value, text) => button(text, () => go({[key]: where().query.get(key) ? "" : value}), {"aria-pressed": String(!!query.get(key)), "data-focus": key});
+    const all = picked(query), folds = foldedCalls(all, query);
+    draw(el("div", {className: "bar"}, box, el("select", {"aria-label": "Server", "data-focus": "server", onchange: e => go({server: e.target.value})}, el("option", {value: ""}, "all servers"), servers.map(s => el("option", {value: s, selected: s === query.get("server")}, s))),
+      toggle("failed", "1", "Failed only"), toggle("order", "failed", "Failed first"), query.get("session") && button("All sessions", () => go({session: ""}))),
+    el("p", {className: "soft", role: "status"}, calls.lines.length ? count(all.length) + " of " + plural(calls.lines.length, "call") + (folds.length > 200 ? ", the first 200 rows are shown" : "") : ""),
+    query.get("session") && waterfall(all), listOf("call", callHeads, folds.slice(0, 200).map(f => callRow(place, f.lines)),
+      calls.lines.length ? "No call is like that." : place.calls ? "No calls yet: ask a host something that needs a tool, or try one on the view Tools." : "Calls are not recorded: \"activity\": {} in the config does that."));
   }},
   decisions: {title: "Decisions", show: async () => {
-    const place = placeNow(), out = el("div", {}, el("p", {role: "status"}, "Looking…"));
-    draw(out);
+    const place = placeNow();
+    waitFor();
     const run = (order, server = "") => api("do", {place: place.id, act: order, server});
     const pinned = place.servers.filter(s => s.pins !== "off" && !s.disabled);
     const [logins, doctor, ...diffs] = await Promise.all([run("logins"), run("doctor"), ...pinned.map(s => run("diff", s.name))]);
     const parsed = (d, or) => { try { return JSON.parse(d.output); } catch { return or; } };
     const waiting = parsed(logins, []).filter(s => s.auth.startsWith("oauth") && !/logged in|valid/.test(s.auth));
     const findings = (parsed(doctor, {findings: []}).findings || []).filter(f => f.level === "problem" || f.level === "warning");
-    draw(place.run && [el("h2", {}, "Calls that wait for an answer"), questionsOf(place), !place.run.questions.length && el("p", {className: "soft"}, "No call waits.")],
-      el("h2", {}, "Tools that are not as they were approved"), pinned.length === 0 && el("p", {className: "soft"}, "No server has pins: \"defaults\": {\"pins\": \"warn\"} in the config turns them on."),
-      pinned.map((s, i) => el("section", {}, el("h3", {}, s.name), diffs[i].output || diffs[i].errors ? diffOf((diffs[i].output + diffs[i].errors).trimEnd()) : "", !place.fixed && !diffs[i].ok && diffs[i].output &&
-        button("Approve all of " + s.name + "…", () => ask("Approve " + s.name, el("p", {}, "All that is shown of this server is written into dynmcp.lock."), diffOf(diffs[i].output.trimEnd()),
-          el("div", {className: "bar"}, button("Approve", () => act(place, {act: "approve", server: s.name}), {className: "main", id: "approve"}))), {"aria-label": "Approve all of " + s.name}))),
-      el("h2", {}, "Logins"), waiting.length ? waiting.map(s => el("p", {}, s.name + ": " + s.auth + ". ", el("code", {}, "dynmcp login " + s.name))) : el("p", {className: "soft"}, "No login is due."),
-      el("h2", {}, "Findings of doctor"), findings.length ? findings.map(f => el("section", {}, el("h3", {className: f.level === "problem" ? "fault" : "waiting"}, f.level + (f.server ? ": " + f.server : "")), el("p", {}, f.message), f.hint && el("pre", {}, f.hint))) : el("p", {className: "soft"}, "Nothing was found."),
-      el("p", {className: "soft"}, doctor.command));
+    const changed = pinned.map((s, i) => ({s, d: diffs[i]})).filter(({d}) => !d.ok || d.errors.trim());
+    const asked = place.run?.questions || [], nothing = [!asked.length && "no call waits for an answer", !changed.length && (pinned.length ? "the tools of " + pinned.map(s => s.name).join(", ") + " are as they were approved" : "no server has pins (\"defaults\": {\"pins\": \"warn\"} turns them on)"),
+      !waiting.length && "no login is due", !findings.length && "doctor finds nothing"].filter(Boolean);
+    draw(asked.length > 0 && [el("h2", {}, "Calls that wait for an answer"), questionsOf(place)],
+      changed.length > 0 && el("h2", {}, "Tools that are not as they were approved"),
+      changed.map(({s, d}) => el("section", {"data-key": "pins" + s.name}, el("h3", {}, s.name), diffOf((d.output + d.errors).trimEnd()), !place.fixed && !d.ok && d.output && el("div", {className: "bar"}, approveOf(place, s, d, ""),
+        toolsIn(d.output).length > 1 && toolsIn(d.output).map(tool => approveOf(place, s, d, tool))))),
+      waiting.length > 0 && [el("h2", {}, "Logins"), waiting.map(s => el("p", {}, s.name + ": " + s.auth + ". ", el("code", {}, "dynmcp login " + s.name)))],
+      findings.length > 0 && [el("h2", {}, "Findings of doctor"), findings.map(f => el("section", {className: "card"}, el("h3", {className: f.level === "problem" ? "fault" : "waiting"}, f.level + (f.server ? ": " + f.server : "")), el("p", {}, f.message), f.hint && el("pre", {}, f.hint)))],
+      nothing.length > 0 && [el("h2", {}, nothing.length === 4 ? "Nothing is to be decided" : "Nothing else"), empty(nothing.join("; ").replace(/^./, c => c.toUpperCase()) + ".")], el("p", {className: "soft"}, el("code", {}, doctor.command)));
   }},
   add: {title: "Add a server", show: async query => {
     const place = placeNow(), box = searchBox("find", "Search registries", query);
     const form = el("form", {className: "bar", role: "search", onsubmit: e => { e.preventDefault(); go({q: box.value.trim()}); }}, box, el("button", {className: "main"}, "Search"));
     if (!place.config || place.fixed) return draw(el("p", {}, place.fixed ? "This page changes nothing." : "This run has no config to which a server can be added."));
-    if (!query.get("q")) return draw(form, apiForm(place), el("p", {className: "soft"}, "The registries of your own config are asked, or the official one. Nothing runs before you have seen its command."));
-    draw(form, el("p", {role: "status"}, "Asking…"));
+    if (!query.get("q")) return draw(el("h2", {}, "From a registry"), form, el("p", {className: "soft"}, "The registries of your own config are asked, or the official one. Nothing runs before you have seen its command."), addOwn(place), apiForm(place));
+    draw(form, el("p", {className: "soft", role: "status"}, "Asking…"));
     const d = await api("do", {place: place.id, act: "find", text: query.get("q")});
     if (!d.ok) return draw(form, ...result(d));
     const all = JSON.parse(d.output);
-    draw(form, el("p", {className: "soft", role: "status"}, all.length + " found"), d.errors && el("p", {className: "fault"}, d.errors.trim()), el("div", {className: "list"}, all.map(f => folded("found" + f.registry + f.name, "tool",
+    draw(form, el("p", {className: "soft", role: "status"}, all.length + " found"), d.errors && el("p", {className: "fault"}, d.errors.trim()), listOf("tool", [["Server"], ["What it is", "wide"]], all.map(f => folded("found" + f.registry + f.name, "tool",
       [el("span", {className: "name"}, f.name + " " + f.version), el("span", {className: f.status === "deprecated" ? "fault" : "soft"}, (f.status === "deprecated" ? "deprecated. " : "") + f.description)],
       () => [facts([["Registry", f.registry], ["Note", f.message]]), el("div", {className: "bar"}, f.ways.map(w => w.missing ? el("p", {className: "soft"}, w.via + " " + w.what + ": " + w.missing)
-        : button("Add by " + w.via + "…", () => addForm(place, f, w), {"aria-label": "Add " + f.name + " by " + w.via})))]))));
+        : button("Add by " + w.via + "…", () => addForm(place, f, w), {"aria-label": "Add " + f.name + " by " + w.via})))])), "No registry has a server like that."));
   }},
   reads: {title: "What the model reads", show: async query => {
     const place = placeNow();
-    draw(el("p", {role: "status"}, "…"));
+    waitFor();
     const r = await api("reads", {place: place.id, profile: query.get("profile") || "", host: query.get("host") || ""}), t = r.tokens;
-    const choice = (key, label, none, all) => el("select", {"aria-label": label, "data-focus": key, onchange: e => go({[key]: e.target.value})},
-      el("option", {value: ""}, none), all.map(v => el("option", {value: v, selected: v === query.get(key)}, v)));
-    draw(el("div", {className: "bar"}, r.profiles.length > 0 && choice("profile", "Profile", "the config's profile", ["all", ...r.profiles]), choice("host", "Host", "any host", r.hosts)), el("h2", {}, t.dynmcp + " tokens at the start of a session, " + t.direct + " directly"), facts((t.servers || []).map(s => [s.name, s.tools + " tools: " + s.direct + " directly, " + s.dynmcp + " through dynmcp"])),
-      el("p", {className: "soft"}, t.tokenizer + "; servers that were never listed are not counted."), r.instructions && [el("h2", {}, "Instructions"), el("pre", {tabindex: 0}, r.instructions)],
-      r.tools.map(d => [el("h2", {}, d.name + ": " + d.tokens + " tokens"), el("pre", {tabindex: 0, role: "region", "aria-label": d.name}, d.description), el("details", {}, el("summary", {}, "Definition"), el("pre", {}, JSON.stringify(d.definition, null, 2)))]).flat());
+    const choice = (key, label, none, all, name = v => v) => el("select", {"aria-label": label, "data-focus": key, onchange: e => go({[key]: e.target.value})},
+      el("option", {value: ""}, none), all.map(v => el("option", {value: v, selected: v === query.get(key)}, name(v))));
+    const tools = r.tools.reduce((sum, d) => sum + d.tokens, 0), parts = [["Instructions", Math.max(0, t.dynmcp - tools)], ...r.tools.map(d => [d.name, d.tokens])].filter(([, n]) => n > 0);
+    draw(el("div", {className: "bar"}, r.profiles.length > 0 && choice("profile", "Profile", "the config's profile", ["all", ...r.profiles]), choice("host", "Host", "any host", r.hosts, hostOf)),
+      el("h2", {}, count(t.dynmcp) + " tokens at the start of a session, " + count(t.direct) + " directly"),
+      el("p", {className: "soft"}, "The model reads the texts below, and nothing else, before its first answer. It finds a tool with discover_tool, by words, and calls it with use_tool: definitions come when they are asked for. A description is what the model knows of a server until then."),
+      el("div", {className: "two"},
+        el("div", {}, el("h3", {}, "What these tokens are"), tableOf("parts", ["Part", "#Tokens", "Share"], parts.map(([name, n]) => [name, count(n), shareOf(n / t.dynmcp)]))),
+        (t.servers || []).length > 0 && el("div", {}, el("h3", {}, "What servers take"), tableOf("costs", ["Server", "#Tools", "#Directly", "#Here"], t.servers.map(s => [s.name, count(s.tools), count(s.direct), count(s.dynmcp)])))),
+      el("p", {className: "soft"}, t.tokenizer + "; servers that were never listed are not counted."),
+      lesson(place), r.instructions && [el("h2", {}, "Instructions"), el("pre", {tabindex: 0}, r.instructions)],
+      r.tools.map(d => [el("h2", {}, d.name + ": " + d.tokens + " tokens"), el("pre", {tabindex: 0, role: "region", "aria-label": d.name}, d.description), el("details", {className: "list"}, el("summary", {}, "Definition"), el("pre", {}, JSON.stringify(d.definition, null, 2)))]));
   }},
 };
+
+const shareOf = share => drawing({"aria-hidden": "true"}, 0, share);
+
+// lesson shows what a change of a description does to a query, while it is written.
+function lesson(place) {
+  const all = place.servers.filter(s => !s.disabled);
+  if (!all.length) return;
+  const found = a => a.tools.length ? el("ol", {}, a.tools.slice(0, 5).map(t => el("li", {}, t.name))) : el("p", {className: "soft"}, "Nothing is found.");
+  let asked = 0, timer;
+  const look = async () => {
+    const mine = ++asked, q = $("lesson-query").value.trim();
+    if (!q) return $("lesson-now").replaceChildren();
+    try {
+      const [before, after] = await Promise.all([api("search", {place: place.id, query: q}), api("search", {place: place.id, query: q, server: $("lesson-server").value, description: $("lesson-text").value.trim()})]);
+      if (mine === asked) $("lesson-now").replaceChildren(el("div", {}, el("h3", {}, "As it is: " + before.tokens + " tokens"), found(before)), el("div", {}, el("h3", {}, "With this description: " + after.tokens + " tokens"), found(after)));
+    } catch (err) { if (mine === asked) $("lesson-now").replaceChildren(failure(err)); }
+  };
+  const soon = () => { clearTimeout(timer); timer = setTimeout(look, 200); };
+  const text = el("textarea", {rows: 2, oninput: soon});
+  text.value = all[0].description;
+  return el("section", {"data-once": "lesson" + place.id}, el("h2", {}, "What a description does"), el("form", {className: "fields", onsubmit: e => { e.preventDefault(); act(place, {act: "describe", server: $("lesson-server").value, text: $("lesson-text").value.trim()}, true); }},
+    field("lesson-query", "A task in the model's words", el("input", {type: "search", autocomplete: "off", oninput: soon})),
+    field("lesson-server", "Server", el("select", {onchange: e => { $("lesson-text").value = all.find(s => s.name === e.target.value).description; look(); }}, all.map(s => el("option", {value: s.name}, s.name)))),
+    field("lesson-text", "Its description, as it might be", text), !place.fixed && place.config && el("button", {"data-focus": "lesson-show"}, "Show the change…")),
+  el("div", {id: "lesson-now", className: "two", "aria-live": "polite"}));
+}
+
+// tableOf returns a table. The heads of columns with numbers begin with #.
+const tableOf = (id, head, rows) => el("div", {className: "scroll", tabindex: 0, role: "region", "aria-label": id, "data-focus": id}, el("table", {id}, el("tr", {}, head.map(h => el("th", {className: h[0] === "#" && "number"}, h.replace("#", "")))),
+  rows.map(cells => el("tr", {}, cells.map((c, i) => el("td", {className: head[i][0] === "#" && "number"}, c ?? ""))))));
