@@ -44,9 +44,22 @@ type Module struct {
 	Cluster func() Cluster
 	// Page returns the page of a run of serve at /debug, whose requests are authorized; nil for none.
 	// mode is the key ui of the gateway, live whether /debug/state and /debug/stream are served.
-	Page func(mode string, live bool) http.Handler
+	Page func(mode string, live bool, tabs []Tab) http.Handler
+	// Tabs are its views of the page, and its parts of other views.
+	Tabs []Tab
 	// Start begins what it does in a run.
 	Start func(Run) (Part, error)
+}
+
+// A Tab is a view of the page of runs, or a part of others.
+type Tab struct {
+	// Name is the view that the script adds to the page's views; "" for a part of others.
+	Name string
+	// Live says that the view shows what happens in a run of serve, which asks it for /debug/state.
+	// The other views ask the API of the page.
+	Live bool
+	// Script runs after that of the page's own views, in its scope.
+	Script string
 }
 
 // A Launcher is for the keys of a module whose value is a command.Launcher: they limit programs.
@@ -140,6 +153,14 @@ type WebPart interface {
 }
 
 type contextKey struct{}
+
+// Tabs returns the tabs of modules, in their order.
+func Tabs(all []Module) (tabs []Tab) {
+	for _, m := range all {
+		tabs = append(tabs, m.Tabs...)
+	}
+	return tabs
+}
 
 // With returns a context of a program that has these modules and no others.
 func With(ctx context.Context, all []Module) context.Context {

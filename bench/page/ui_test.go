@@ -200,22 +200,24 @@ func TestUIViews(t *testing.T) {
 
 	p.view("Calls")
 	p.has(".call .name", "broken")
+	p.press("button", "Failed first")
+	p.wait("location.hash.includes('order=failed') && document.querySelector('button[data-focus=order]').getAttribute('aria-pressed') === 'true'")
 	if first := value[string](p, "document.querySelector('.call summary').textContent"); !strings.Contains(first, "broken") {
 		t.Errorf("the first call is %q, not the one that failed", first)
 	}
-	p.press("button", "Newest first")
+	p.press("button", "Failed first")
 	d.use("files/echo", "while it is looked at")
 	p.wait("[...document.querySelectorAll('.call .name')].filter(e => e.textContent === 'files/echo').length === 2")
 	p.press(".call summary", "notes/echo")
 	p.has(".call pre", "<img src=x onerror=")
 	p.press(".call button", "Waterfall of this session")
 	p.wait("document.querySelectorAll('svg rect').length >= 3")
-	if address := value[string](p, "location.hash"); !strings.Contains(address, "session=") || !strings.Contains(address, "order=time") {
+	if address := value[string](p, "location.hash"); !strings.Contains(address, "session=") || strings.Contains(address, "order=") {
 		t.Errorf("the link is %q", address)
 	}
 
 	p.view("Decisions")
-	p.has("main", "Findings of doctor")
+	p.has("main", "dynmcp doctor")
 	p.has("main h3", "evil")
 	p.view("What the model reads")
 	p.has("main h2", "tokens at the start of a session")
@@ -352,7 +354,7 @@ func TestUISizes(t *testing.T) {
 				p.wait("document.querySelector('nav a[aria-current]')?.hash.startsWith('#" + view + "')")
 				p.wait(map[string]string{
 					"servers": "document.querySelectorAll('.server').length === 4", "tools": "!!document.querySelector('.tool')", "calls": "!!document.querySelector('.call')",
-					"decisions": "document.body.textContent.includes('Findings of doctor')", "reads": "document.querySelectorAll('main pre').length > 1",
+					"decisions": "document.body.textContent.includes('dynmcp doctor')", "reads": "document.querySelectorAll('main pre').length > 1",
 					"add": "!!document.getElementById('find')",
 				}[view])
 				value[bool](p, "(document.querySelectorAll('main details:not([open]) > summary')[0]?.click(), true)")

@@ -1,12 +1,16 @@
 package metrics
 
 import (
+	_ "embed"
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/module"
 )
 
 // Module watches runs that many hosts share: /metrics, traces, and what the debug page shows.
-var Module = module.Module{Name: "metrics", Start: start}
+var Module = module.Module{Name: "metrics", Start: start, Tabs: []module.Tab{{Name: "live", Live: true, Script: page}}}
+
+//go:embed page.js
+var page string
 
 func start(run module.Run) (module.Part, error) {
 	if !run.Shared {

@@ -10,7 +10,14 @@
 //	adding             adding.go     add NAME --openapi
 package openapi
 
-import "github.com/dynmcp/dynmcp/module"
+import (
+	_ "embed"
 
-// Module makes servers of entries with an OpenAPI document, and a form of add for them.
-var Module = module.Module{Name: "openapi", Adapter: adapter{}, Adder: newAdder}
+	"github.com/dynmcp/dynmcp/module"
+)
+
+//go:embed page.js
+var page string
+
+// Module makes servers of entries with an OpenAPI document, and a form of add for them, also on the page.
+var Module = module.Module{Name: "openapi", Adapter: adapter{}, Adder: newAdder, Tabs: []module.Tab{{Script: page}}}

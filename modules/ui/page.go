@@ -4,9 +4,12 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
+	"io"
 	"net/http"
+	"slices"
 	"strings"
-	"sync"
+
+	"github.com/dynmcp/dynmcp/module"
 )
 
 // The parts of the page. They are sent as one document, whose content security policy allows only
@@ -20,42 +23,59 @@ var (
 	script string
 	//go:embed page/views.js
 	views string
-	//go:embed page/openapi.js
-	openapi string
-	//go:embed page/live.js
-	live string
 )
 
 // A document is the page sent to browsers.
 type document struct {
-	text   string // with {{views}} in the place of the names of views
-	policy string // Content-Security-Policy
+	text, policy string // policy is the Content-Security-Policy
 }
 
-var page = sync.OnceValue(func() document {
-	code := script + views + openapi + live
+// newDocument returns the page with the views of a run as it is now, if live is set, and with those
+// that need the API, if api is set. The first is shown first.
+func newDocument(tabs []module.Tab, live, api bool) document {
+	var names, own []string
+	code := plain(script) + plain(views)
+	for _, t := range tabs {
+		switch {
+		case t.Live && !live, !t.Live && !api:
+			continue
+		case t.Live:
+			names = append(names, t.Name)
+		case t.Name != "":
+			own = append(own, t.Name)
+		}
+		code += plain(t.Script)
+	}
+	if api {
+		names = slices.Concat(names, []string{"servers", "tools"}, own, []string{"decisions", "add", "reads"})
+	}
+	code += "start();"
+	look := plain(style)
 	hash := func(text string) string {
 		sum := sha256.Sum256([]byte(text))
 		return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 	}
 	return document{
-		text: strings.NewReplacer("{{style}}", style, "{{script}}", code).Replace(markup),
+		text: strings.NewReplacer("{{style}}", look, "{{script}}", code, "{{views}}", strings.Join(names, " ")).Replace(markup),
 		policy: "default-src 'none'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
-			"require-trusted-types-for 'script'; script-src " + hash(code) + "; style-src " + hash(style),
+			"require-trusted-types-for 'script'; script-src " + hash(code) + "; style-src " + hash(look),
 	}
-})
+}
 
-// The names of views: that of a gateway's run as it is now, and those that need the API.
-const (
-	liveView = "live"
-	apiViews = "servers tools calls decisions add reads"
-)
-
-// show returns a handler that sends the page with some views, of which the first is shown first.
-func show(views string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Header().Set("Content-Security-Policy", page().policy)
-		_, _ = w.Write([]byte(strings.Replace(page().text, "{{views}}", views, 1))) // fails only if the client is gone
+// plain returns a script or style without indentation, empty lines and comments that fill a line.
+func plain(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") && !strings.HasPrefix(line, "/*") {
+			b.WriteString(line + "\n")
+		}
 	}
+	return b.String()
+}
+
+// ServeHTTP sends the page.
+func (d document) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Security-Policy", d.policy)
+	_, _ = io.WriteString(w, d.text) // fails only if the client is gone
 }

@@ -6,12 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
 // The page of a gateway can run only its own scripts, and connect only to its origin. It has the
 // views and the API that the mode of the config allows.
 func TestPageOfAGateway(t *testing.T) {
+	tabs := []module.Tab{{Name: "calls", Script: "views.calls = {};"}, {Script: "parts.add.push();"}, {Name: "live", Live: true, Script: "views.live = {};"}}
 	for mode, c := range map[string]struct {
 		views string
 		api   int // status of a request to the API
@@ -24,8 +26,15 @@ func TestPageOfAGateway(t *testing.T) {
 		ask := func(method, path string) *httptest.ResponseRecorder {
 			w, r := httptest.NewRecorder(), httptest.NewRequest(method, "http://127.0.0.1"+path, strings.NewReader("{}"))
 			r.Header.Set("Content-Type", "application/json")
-			gatewayPage(mode, true).ServeHTTP(w, r)
+			gatewayPage(mode, true, tabs).ServeHTTP(w, r)
 			return w
+		}
+		bare := `data-views="servers tools decisions add reads"`
+		if mode == schema.UIOff {
+			bare = `data-views=""`
+		}
+		if text := newDocument(nil, true, mode != schema.UIOff).text; !strings.Contains(text, bare) || strings.Contains(text, "views.calls") {
+			t.Errorf("mode %q: without tabs of modules there is no %s, or a script of a tab", mode, bare)
 		}
 		w := ask(http.MethodGet, "/debug")
 		policy, body := w.Header().Get("Content-Security-Policy"), w.Body.String()

@@ -13,6 +13,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
+	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -35,9 +36,9 @@ type server struct {
 }
 
 // handler returns the handler of the page at the root, and of its API.
-func (s *server) handler() http.Handler {
+func (s *server) handler(tabs []module.Tab) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", show(apiViews))
+	mux.Handle("GET /{$}", newDocument(tabs, false, true))
 	s.addAPI(mux)
 	return s.guard(mux)
 }
@@ -46,19 +47,15 @@ func (s *server) handler() http.Handler {
 // requests and serves the state and the messages that the page shows. With mode off there is
 // nothing else; otherwise the page has the views of dynmcp ui, which change nothing unless mode
 // is change. The view of what happens now is there if live is set.
-func gatewayPage(mode string, live bool) http.Handler {
-	s, mux, views := newServer(), http.NewServeMux(), ""
-	if live {
-		views = liveView
-	}
-	if mode != schema.UIOff {
+func gatewayPage(mode string, live bool, tabs []module.Tab) http.Handler {
+	s, mux, api := newServer(), http.NewServeMux(), mode != schema.UIOff
+	if api {
 		s.run, s.fixed = os.Getpid(), mode != schema.UIChange
 		s.addAPI(mux)
-		views += " " + apiViews
 		mux.Handle("GET /ui/", http.RedirectHandler("/debug", http.StatusFound)) // where these views were
 	}
 	mux.Handle("GET /{$}", http.RedirectHandler("/debug", http.StatusFound))
-	mux.HandleFunc("GET /debug", show(views))
+	mux.Handle("GET /debug", newDocument(tabs, live, api))
 	return s.guard(mux)
 }
 

@@ -67,7 +67,7 @@ func serve(ctx context.Context, cmd *cobra.Command, ln net.Listener, from *conf.
 	s.from = from
 	s.access = &access{address: ln.Addr().String(), code: rand.Text(), token: rand.Text() + rand.Text(), until: time.Now().Add(codeLife)}
 	web := &http.Server{
-		Handler:           s.handler(),
+		Handler:           s.handler(module.Tabs(module.Of(ctx))),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       time.Minute,
 		MaxHeaderBytes:    64 << 10,

@@ -76,7 +76,7 @@ func (p *pageListener) handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, m := range p.modules {
 		if m.Page != nil {
-			mux.Handle("/", m.Page(mode, p.web != nil))
+			mux.Handle("/", m.Page(mode, p.web != nil, module.Tabs(p.modules)))
 		}
 	}
 	if p.web != nil {

@@ -83,7 +83,7 @@ function later(key, load) {
 }
 
 // listOf returns a list with heads over its columns. An empty one says what would be in it.
-const listOf = (className, heads, rows, none) => rows.length ? el("ul", {className: "list"}, heads && el("li", {className: "heads " + className, "aria-hidden": "true"}, heads.map(([text, cell]) => el("span", {className: cell}, text))), rows) : empty(none);
+const listOf = (className, heads, rows, none) => rows.length ? el("ul", {className: "list"}, heads && el("li", {className: "heads for-" + className, "aria-hidden": "true"}, heads.map(([text, cell]) => el("span", {className: cell}, text))), rows) : empty(none);
 const empty = (...text) => el("p", {className: "empty"}, text);
 
 const facts = pairs => el("dl", {className: "facts"}, pairs.filter(([, v]) => v !== undefined && v !== "" && v !== null && v !== false).map(([k, v]) => el("div", {}, el("dt", {}, k), el("dd", {}, v))));

@@ -131,86 +131,12 @@ function editDescription(place, s) {
   look();
 }
 
-const calls = {place: "", last: 0, lines: []};
-const outcome = l => l.kind + (l.outcome === "done" ? "" : " (" + l.outcome + ")");
-const nameOf = l => l.tool ? (l.server ? l.server + "/" : "") + l.tool : ((l.server || "") + " " + (l.method || "")).trim();
-
-async function followCalls(place) {
-  if (calls.place !== place.id) Object.assign(calls, {place: place.id, last: 0, lines: []});
-  const after = calls.last, got = await api("calls", {place: place.id, after});
-  if (calls.place !== place.id) return 0;
-  // Requests overlap when the view changes during a poll: another answer may have brought some of these lines.
-  const fresh = got.lines.slice(Math.max(0, got.lines.length - Math.max(0, got.last - calls.last)));
-  calls.last = Math.max(calls.last, got.last);
-  calls.lines.push(...fresh);
-  if (calls.lines.length > 10000) calls.lines.splice(0, calls.lines.length - 10000);
-  return fresh.length;
-}
-
-function picked(query) {
-  const words = (query.get("q") || "").toLowerCase(), list = calls.lines.filter(l =>
-    (!query.get("server") || l.server === query.get("server")) && (!query.get("session") || l.run + " " + l.session === query.get("session")) && (!query.get("failed") || l.kind !== "ok") &&
-    (!words || [nameOf(l), l.host, l.principal, l.kind, l.outcome].join(" ").toLowerCase().includes(words)));
-  return list.reverse();
-}
-
-// foldedCalls joins calls that follow each other and differ in time only. A fold is called by its first call, so that it stays the same as more are made.
-function foldedCalls(list, query) {
-  const folds = [];
-  for (const l of list) {
-    const like = [nameOf(l), outcome(l), l.host, l.principal, l.run, l.session].join("\n"), last = folds.at(-1);
-    if (last?.like === like) last.lines.push(l); else folds.push({like, lines: [l]});
-  }
-  return query.get("order") === "failed" ? folds.sort((a, b) => (b.lines[0].kind !== "ok") - (a.lines[0].kind !== "ok")) : folds;
-}
-
-// moment is a time of today, or a date and a time.
-function moment(at) {
-  const t = new Date(at), time = t.toLocaleTimeString([], {hour12: false});
-  return t.toDateString() === new Date().toDateString() ? time : t.toLocaleDateString([], {day: "numeric", month: "short"}) + ", " + time;
-}
-
 // drawing returns an SVG with a bar from one share of its width over another one.
 function drawing(attributes, from, share, className = "") {
   const make = (tag, all) => { const e = document.createElementNS("http://www.w3.org/2000/svg", tag); for (const [k, v] of Object.entries(all)) e.setAttribute(k, v); return e; };
   const svg = make("svg", attributes);
   svg.append(make("rect", {x: from * 99 + "%", width: Math.max(share * 99, 1) + "%", height: "100%", rx: 2, class: className}));
   return svg;
-}
-
-// barOf shows how long a call took: from 1 ms to 10 s, each tenfold is a quarter.
-const barOf = l => drawing({class: "wide", "aria-hidden": "true"}, 0, Math.min(1, Math.log10(Math.max(l.ms, 1)) / 4), l.kind === "ok" ? "" : "fault");
-
-const callHeads = [["Time"], ["Tool"], ["Outcome"], ["Took", "number"], ["1 ms to 10 s", "wide"], ["Asked → answered", "number wide"], ["Host", "wide"]];
-const idOf = l => "call" + l.run + l.session + l.time + nameOf(l);
-
-function callRow(place, lines, inner) {
-  const l = lines[0], many = lines.length > 1;
-  return folded((many ? "fold" : "") + idOf(lines.at(-1)) + (inner || ""), "call", [
-    el("span", {className: "number soft"}, moment(l.time)), el("span", {className: "name"}, nameOf(l), many && el("span", {className: "times"}, "× " + lines.length)),
-    el("span", {className: "one " + (l.kind === "ok" ? "ok" : "fault"), title: outcome(l)}, outcome(l)), el("span", {className: "number"}, ms(l.ms)), barOf(l),
-    el("span", {className: "number wide soft"}, bytes(l.bytes_in) + " → " + bytes(l.bytes_out)), el("span", {className: "wide soft one"}, l.host || ""),
-  ], () => many ? [el("p", {className: "soft"}, lines.length + " calls, one after the other, from " + moment(lines.at(-1).time) + " to " + moment(l.time)), listOf("call", undefined, lines.slice(0, 50).map(one => callRow(place, [one], "in")))] : callInside(place, l));
-}
-
-const callInside = (place, l) => [facts([["Time", new Date(l.time).toLocaleString()], ["Host", l.host], ["User", l.principal], ["Session", l.session], ["Surface", l.surface], ["Outcome", outcome(l)],
-  ["Took", ms(l.ms) + (l.start_ms ? ", of which " + ms(l.start_ms) + " until the server was there" : "")], ["Sizes", bytes(l.bytes_in) + " asked, " + bytes(l.bytes_out) + " answered"],
-  ["Tokens", l.tokens_in + " asked, " + l.tokens_out + " answered"], ["Rule", l.rule]]),
-button("Waterfall of this session", () => go({session: l.run + " " + l.session})),
-l.kept ? later(idOf(l), async () => {
-  const whole = await api("call", {place: place.id, run: l.run, session: l.session, time: l.time});
-  return ["query", "arguments", "result"].filter(k => whole[k] !== undefined).map(k => [el("h3", {}, k), el("pre", {}, typeof whole[k] === "string" ? whole[k] : JSON.stringify(whole[k], null, 2))]);
-}) : el("p", {className: "soft"}, "Arguments and results are kept where the config says \"activity\": {\"arguments\": true, \"results\": true}.")];
-
-// waterfall draws the calls of one session on a time axis.
-function waterfall(list) {
-  const all = list.toSorted((a, b) => new Date(a.time) - new Date(b.time)).slice(-200);
-  if (!all.length) return [];
-  const from = new Date(all[0].time), until = Math.max(...all.map(l => +new Date(l.time) + l.ms)), wide = Math.max(until - from, 1);
-  return el("section", {"aria-label": "Waterfall"}, el("p", {className: "soft"}, all.length + " calls in " + ms(wide)), all.map(l => {
-    const at = new Date(l.time) - from, svg = drawing({role: "img", "aria-label": nameOf(l) + ", after " + (ms(at) || "0 ms") + ", " + ms(l.ms) + ", " + outcome(l)}, at / wide, l.ms / wide, l.kind === "ok" ? "" : "fault");
-    return el("div", {className: "lane"}, el("span", {className: "mono"}, nameOf(l)), svg);
-  }));
 }
 
 // inputOf returns a field for a property of a schema, with functions that read and set its value.
@@ -292,28 +218,6 @@ const contentOf = r => [r.isError && el("p", {className: "fault"}, "The tool rep
   return el("pre", {}, JSON.stringify(c, null, 2));
 }).flat(), r.structuredContent && el("pre", {}, JSON.stringify(r.structuredContent, null, 2))].filter(Boolean);
 
-// addForm shows a form for adding a server of a registry.
-function addForm(place, f, way) {
-  const name = el("input", {required: true, pattern: "[a-z0-9][a-z0-9\\-]*"}), sandbox = el("input", {type: "checkbox"});
-  name.value = f.name.split("/").pop().toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "");
-  const needs = (way.needs || []).map(n => {
-    const input = n.choices ? el("select", {required: n.required}, el("option", {value: ""}, ""), n.choices.map(c => el("option", {value: c}, c)))
-      : el("input", {type: n.secret ? "password" : "text", required: n.required, placeholder: n.placeholder, autocomplete: "off"});
-    input.value = n.default || "";
-    return {name: n.name, input, node: field("need-" + n.name, n.name + (n.required ? " (required)" : "") + (n.secret ? ", secret" : ""), input, n.description)};
-  });
-  const secrets = el("select", {}, [["", "the keyring, or .env without one"], ["keyring", "the keyring"], ["env", ".env beside the config"]].map(([v, t]) => el("option", {value: v}, t)));
-  ask("Add " + f.name, el("form", {onsubmit: e => {
-    e.preventDefault();
-    const order = {act: "add", server: f.name, version: f.version, via: way.via, as: name.value, secrets: needs.some(n => n.input.type === "password") ? secrets.value : "", sandbox: sandbox.checked,
-      answers: Object.fromEntries(needs.filter(n => n.input.value !== "").map(n => [n.name, n.input.value]))};
-    act(place, order, true, [el("div", {className: "bar"}, button("Start it…", () => act(place, {act: "test", server: name.value}), {className: "main", id: "start-it"}))]);
-  }}, el("p", {className: "mono"}, way.via + " " + way.what), field("as", "Name of the entry", name), needs.map(n => n.node),
-  needs.some(n => n.input.type === "password") && field("secrets", "Where secrets are kept", secrets), way.via !== "remote" && way.via !== "oci" && field("sandbox", "Run it in a sandbox: it can then change nothing outside its own directories", sandbox),
-  el("div", {className: "bar"}, el("button", {className: "main", id: "show-add"}, "Show what will run…"))));
-  name.focus();
-}
-
 function toolRow(place, t) {
   return folded("tool" + place.id + t.name, "tool", [el("span", {className: "name"}, t.name), el("span", {className: "soft one"}, t.summary)], () => later("tool" + place.id + t.name, async () => {
     const d = await api("tool", {place: place.id, name: t.name}), rule = (text, label) => button(label, () => act(place, {act: "set", server: d.server, text: "policy." + d.tool + "=" + text}, true), {"aria-label": label.replace("…", "") + " " + t.name, title: "policy." + d.tool + " = " + text});
@@ -322,13 +226,11 @@ function toolRow(place, t) {
   }));
 }
 
-const approveOf = (place, s, d, tool) => { const name = tool ? s.name + "/" + tool : "all of " + s.name; return button("Approve " + (tool || "all") + "…", () => ask("Approve " + name, el("p", {}, "What is shown here of " + name + " is written into dynmcp.lock."), diffOf(d.output.trimEnd()),
-  el("div", {className: "bar"}, button("Approve", () => act(place, {act: "approve", server: s.name, tool}), {className: "main", id: "approve"}))), {"aria-label": "Approve " + name, className: tool ? "" : "main"}); };
-
-// toolsIn are the tools that the output of diff names.
-const toolsIn = output => [...output.matchAll(/^\S+ tool (\S+)$|^(?:new|gone|changed)\s+(\S+)$/gm)].map(m => m[1] || m[2]);
-
 const searchBox = (id, label, query) => el("input", {id, type: "search", placeholder: label, "aria-label": label, "data-focus": id, value: query.get("q") || ""});
+
+// Modules add parts to these views: a part of decisions returns what is to be decided, and says when nothing is; one of
+// add draws what its query asks for, and has what is shown without one.
+const parts = {decisions: [], add: []};
 
 const views = {
   servers: {title: "Servers", live: true, show: async query => {
@@ -350,53 +252,27 @@ const views = {
       el("h2", {}, query.get("q") ? a.tools.length + " found of " + plural(a.all, "tool") : plural(a.all, "tool"), a.tools.length > 300 && el("small", {className: "soft"}, "the first 300 are shown: search for others")),
       listOf("tool", [["Tool"], ["What it does", "wide"]], a.tools.slice(0, 300).map(t => toolRow(place, t)), a.all ? "No tool is found: the model would search with other words, too." : "No tool is known yet: a server is listed when it is first started."));
   }},
-  calls: {title: "Calls", poll: true, show: async (query, fresh) => {
-    const place = placeNow();
-    if (!await followCalls(place) && !fresh) return;
-    query = where().query;
-    const servers = [...new Set(calls.lines.map(l => l.server).filter(Boolean))].sort(), box = searchBox("filter", "Search in names, hosts and outcomes", query);
-    box.addEventListener("input", e => { go({q: e.target.value}, true); refresh(true); });
-    const toggle = (key, value, text) => button(text, () => go({[key]: where().query.get(key) ? "" : value}), {"aria-pressed": String(!!query.get(key)), "data-focus": key});
-    const all = picked(query), folds = foldedCalls(all, query);
-    draw(el("div", {className: "bar"}, box, el("select", {"aria-label": "Server", "data-focus": "server", onchange: e => go({server: e.target.value})}, el("option", {value: ""}, "all servers"), servers.map(s => el("option", {value: s, selected: s === query.get("server")}, s))),
-      toggle("failed", "1", "Failed only"), toggle("order", "failed", "Failed first"), query.get("session") && button("All sessions", () => go({session: ""}))),
-    el("p", {className: "soft", role: "status"}, calls.lines.length ? count(all.length) + " of " + plural(calls.lines.length, "call") + (folds.length > 200 ? ", the first 200 rows are shown" : "") : ""),
-    query.get("session") && waterfall(all), listOf("call", callHeads, folds.slice(0, 200).map(f => callRow(place, f.lines)),
-      calls.lines.length ? "No call is like that." : place.calls ? "No calls yet: ask a host something that needs a tool, or try one on the view Tools." : "Calls are not recorded: \"activity\": {} in the config does that."));
-  }},
   decisions: {title: "Decisions", show: async () => {
     const place = placeNow();
     waitFor();
     const run = (order, server = "") => api("do", {place: place.id, act: order, server});
-    const pinned = place.servers.filter(s => s.pins !== "off" && !s.disabled);
-    const [logins, doctor, ...diffs] = await Promise.all([run("logins"), run("doctor"), ...pinned.map(s => run("diff", s.name))]);
+    const [logins, doctor, ...more] = await Promise.all([run("logins"), run("doctor"), ...parts.decisions.map(part => part(place, run))]);
     const parsed = (d, or) => { try { return JSON.parse(d.output); } catch { return or; } };
     const waiting = parsed(logins, []).filter(s => s.auth.startsWith("oauth") && !/logged in|valid/.test(s.auth));
     const findings = (parsed(doctor, {findings: []}).findings || []).filter(f => f.level === "problem" || f.level === "warning");
-    const changed = pinned.map((s, i) => ({s, d: diffs[i]})).filter(({d}) => !d.ok || d.errors.trim());
-    const asked = place.run?.questions || [], nothing = [!asked.length && "no call waits for an answer", !changed.length && (pinned.length ? "the tools of " + pinned.map(s => s.name).join(", ") + " are as they were approved" : "no server has pins (\"defaults\": {\"pins\": \"warn\"} turns them on)"),
+    const asked = place.run?.questions || [], nothing = [!asked.length && "no call waits for an answer", ...more.map(m => m.nothing),
       !waiting.length && "no login is due", !findings.length && "doctor finds nothing"].filter(Boolean);
     draw(asked.length > 0 && [el("h2", {}, "Calls that wait for an answer"), questionsOf(place)],
-      changed.length > 0 && el("h2", {}, "Tools that are not as they were approved"),
-      changed.map(({s, d}) => el("section", {"data-key": "pins" + s.name}, el("h3", {}, s.name), diffOf((d.output + d.errors).trimEnd()), !place.fixed && !d.ok && d.output && el("div", {className: "bar"}, approveOf(place, s, d, ""),
-        toolsIn(d.output).length > 1 && toolsIn(d.output).map(tool => approveOf(place, s, d, tool))))),
+      more.map(m => m.content),
       waiting.length > 0 && [el("h2", {}, "Logins"), waiting.map(s => el("p", {}, s.name + ": " + s.auth + ". ", el("code", {}, "dynmcp login " + s.name)))],
       findings.length > 0 && [el("h2", {}, "Findings of doctor"), findings.map(f => el("section", {className: "card"}, el("h3", {className: f.level === "problem" ? "fault" : "waiting"}, f.level + (f.server ? ": " + f.server : "")), el("p", {}, f.message), f.hint && el("pre", {}, f.hint)))],
-      nothing.length > 0 && [el("h2", {}, nothing.length === 4 ? "Nothing is to be decided" : "Nothing else"), empty(nothing.join("; ").replace(/^./, c => c.toUpperCase()) + ".")], el("p", {className: "soft"}, el("code", {}, doctor.command)));
+      nothing.length > 0 && [el("h2", {}, nothing.length === 3 + more.length ? "Nothing is to be decided" : "Nothing else"), empty(nothing.join("; ").replace(/^./, c => c.toUpperCase()) + ".")], el("p", {className: "soft"}, el("code", {}, doctor.command)));
   }},
   add: {title: "Add a server", show: async query => {
-    const place = placeNow(), box = searchBox("find", "Search registries", query);
-    const form = el("form", {className: "bar", role: "search", onsubmit: e => { e.preventDefault(); go({q: box.value.trim()}); }}, box, el("button", {className: "main"}, "Search"));
-    if (!place.config || place.fixed) return draw(el("p", {}, place.fixed ? "This page changes nothing." : "This run has no config to which a server can be added."));
-    if (!query.get("q")) return draw(el("h2", {}, "From a registry"), form, el("p", {className: "soft"}, "The registries of your own config are asked, or the official one. Nothing runs before you have seen its command."), addOwn(place), apiForm(place));
-    draw(form, el("p", {className: "soft", role: "status"}, "Asking…"));
-    const d = await api("do", {place: place.id, act: "find", text: query.get("q")});
-    if (!d.ok) return draw(form, ...result(d));
-    const all = JSON.parse(d.output);
-    draw(form, el("p", {className: "soft", role: "status"}, all.length + " found"), d.errors && el("p", {className: "fault"}, d.errors.trim()), listOf("tool", [["Server"], ["What it is", "wide"]], all.map(f => folded("found" + f.registry + f.name, "tool",
-      [el("span", {className: "name"}, f.name + " " + f.version), el("span", {className: f.status === "deprecated" ? "fault" : "soft"}, (f.status === "deprecated" ? "deprecated. " : "") + f.description)],
-      () => [facts([["Registry", f.registry], ["Note", f.message]]), el("div", {className: "bar"}, f.ways.map(w => w.missing ? el("p", {className: "soft"}, w.via + " " + w.what + ": " + w.missing)
-        : button("Add by " + w.via + "…", () => addForm(place, f, w), {"aria-label": "Add " + f.name + " by " + w.via})))])), "No registry has a server like that."));
+    const place = placeNow();
+    if (!place.config || place.fixed) return draw(empty(place.fixed ? "This page changes nothing." : "This run has no config to which a server can be added."));
+    for (const part of parts.add) if (await part(place, query)) return;
+    draw(...parts.add.map(part => part.idle(query)), addOwn(place));
   }},
   reads: {title: "What the model reads", show: async query => {
     const place = placeNow();

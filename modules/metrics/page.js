@@ -1,4 +1,3 @@
-
 // The view of a gateway's run: its servers, sessions and messages as they pass.
 const most = 500;
 const live = {messages: [], paused: false, waiting: []};
@@ -121,4 +120,3 @@ views.live = {title: "Live", own: true, poll: true, show: async (_, fresh) => {
   showState(state);
   follow();
 }};
-start();

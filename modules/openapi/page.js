@@ -1,8 +1,7 @@
-
+// Adding an HTTP API, on the view that adds servers.
 // apiForm returns a form for adding the operations of an OpenAPI document. What is shown before anything is
 // written has the operations by tag.
 function apiForm(place) {
-  const field = (id, label, input, about) => el("div", {className: "field"}, el("label", {for: id}, label), Object.assign(input, {id}), about && el("div", {className: "soft"}, about));
   const name = el("input", {required: true, pattern: "[a-z0-9][a-z0-9\\-]*"}), openapi = el("input", {required: true, autocomplete: "off"}), url = el("input", {type: "url", autocomplete: "off"}), tags = el("input", {autocomplete: "off"});
   return el("details", {id: "api"}, el("summary", {}, "Add an HTTP API by its OpenAPI document"), el("form", {onsubmit: e => {
     e.preventDefault();
@@ -10,3 +9,5 @@ function apiForm(place) {
   }}, field("api-document", "Address or file of the document", openapi), field("api-name", "Name of the entry", name), field("api-url", "Address of the API", url, "If it is not the one in the document."),
   field("api-tags", "Tags to take", tags, "With commas. Without any, all operations are taken; the next step shows the tags with their tokens."), el("div", {className: "bar"}, el("button", {className: "main", id: "show-api"}, "Show its operations…"))));
 }
+
+parts.add.push(Object.assign(() => false, {idle: () => apiForm(placeNow())}));
