@@ -198,19 +198,20 @@ func TestUILarge(t *testing.T) {
 	if err := os.WriteFile(d.config, []byte(strings.Replace(d.read(), `"mcp": {`, `"mcp": {`+more.String(), 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for range 10_000 {
+	for range 5_000 { // calls that are alike would be one row
 		d.use("files/echo", "x")
+		d.use("notes/echo", "x")
 	}
 	p := openTab(t, d.address)
 	p.wait("document.querySelectorAll('.server').length === 100")
 	value[bool](p, "(window.longest = 0, new PerformanceObserver(list => list.getEntries().forEach(e => longest = Math.max(longest, e.duration))).observe({type: 'longtask'}), true)")
 	p.view("Calls")
-	p.has("[role=status]", "10000 of 10000 calls")
+	p.has("[role=status]", "10,000 of 10,000 calls")
 	if rows := value[int](p, "document.querySelectorAll('.call').length"); rows != 200 {
 		t.Errorf("%d rows are drawn, want 200", rows)
 	}
 	p.fill("#filter", "files")
-	p.has("[role=status]", "of 10000 calls")
+	p.has("[role=status]", "of 10,000 calls")
 	p.view("Servers")
 	p.wait("document.querySelectorAll('.server').length === 100")
 	used := value[int64](p, "performance.memory.usedJSHeapSize")
@@ -249,4 +250,20 @@ func TestUIAnswersQuestions(t *testing.T) {
 	}
 	p.press("dialog button", "Close")
 	p.wait("!document.querySelector('.question')")
+
+	call = host.Go("tools/call", json.RawMessage(`{"name":"use_tool","arguments":{"tool_name":"notes/echo","tool_input":{"n":8}}}`))
+	p.has(".question pre", `{"n":8}`)
+	p.press(".question button", "Always allow notes/echo")
+	p.has("dialog .command", "dynmcp set notes policy.echo=allow")
+	p.press("dialog button", "Write this change")
+	p.has("dialog", "Done")
+	if text := d.read(); !strings.Contains(text, `"allow"`) {
+		t.Errorf("there is no rule in\n%s", text)
+	}
+	p.press("dialog button", "Allow this call, too")
+	if m := call.Wait(); !strings.Contains(m.Text(), `{"n":8}`) {
+		t.Errorf("the call: %s", m.Raw)
+	}
+	p.has("dialog .command", "dynmcp answer ")
+	p.press("dialog button", "Close")
 }

@@ -59,7 +59,7 @@ const callInside = (place, l) => [facts([["Time", new Date(l.time).toLocaleStrin
 button("Waterfall of this session", () => go({session: l.run + " " + l.session})),
 l.kept ? later(idOf(l), async () => {
   const whole = await api("call", {place: place.id, run: l.run, session: l.session, time: l.time});
-  return ["query", "arguments", "result"].filter(k => whole[k] !== undefined).map(k => [el("h3", {}, k), el("pre", {}, typeof whole[k] === "string" ? whole[k] : JSON.stringify(whole[k], null, 2))]);
+  return ["query", "arguments", "result"].filter(k => whole[k] !== undefined).map(k => [el("h2", {}, k), el("pre", {}, typeof whole[k] === "string" ? whole[k] : JSON.stringify(whole[k], null, 2))]);
 }) : el("p", {className: "soft"}, "Arguments and results are kept where the config says \"activity\": {\"arguments\": true, \"results\": true}.")];
 
 // waterfall draws the calls of one session on a time axis.

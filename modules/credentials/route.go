@@ -24,6 +24,9 @@ import (
 //	PUT    /credentials/NAME          keeps the body under a name
 //	DELETE /credentials/NAME          removes it
 //	DELETE /credentials/login/SERVER  ends his login there
+//	GET    /credentials?page          what the page of the user shows
+//
+// A browser, which has no token, gets the page.
 //
 // The caller is who his token says. No request names a user, and none returns a value.
 type route struct {
@@ -56,6 +59,8 @@ func (p *route) ServeOwn(w http.ResponseWriter, r *http.Request, principal strin
 	}
 	_, name, named := strings.Cut(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
+	case r.Method == http.MethodGet && !named && r.URL.Query().Has("page"):
+		p.overview(w, r, store, principal)
 	case r.Method == http.MethodGet && !named:
 		p.list(w, store, principal)
 	case r.Method == http.MethodPut && named:
@@ -83,8 +88,18 @@ const loginOf = "login/"
 
 // list answers with what a user keeps, by name.
 func (p *route) list(w http.ResponseWriter, store *oauth.LoginStore, principal string) {
-	names, err := store.ValueNames(principal)
-	logins := []string{}
+	names, logins, err := p.kept(store, principal)
+	if err != nil {
+		deny(w, statusOf(err), err)
+		return
+	}
+	answer(w, http.StatusOK, map[string]any{"names": names, "logins": logins})
+}
+
+// kept returns the names of a user's values, and the servers where he is logged in.
+func (p *route) kept(store *oauth.LoginStore, principal string) (names, logins []string, err error) {
+	names, err = store.ValueNames(principal)
+	logins = []string{}
 	for _, s := range p.cfg.Load().Servers {
 		if !s.Credentials.User || err != nil {
 			continue
@@ -94,11 +109,7 @@ func (p *route) list(w http.ResponseWriter, store *oauth.LoginStore, principal s
 			logins = append(logins, s.Name)
 		}
 	}
-	if err != nil {
-		deny(w, statusOf(err), err)
-		return
-	}
-	answer(w, http.StatusOK, map[string]any{"names": append([]string{}, names...), "logins": logins})
+	return append([]string{}, names...), logins, err
 }
 
 // logout ends the login of a user at a server.

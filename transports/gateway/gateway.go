@@ -81,6 +81,13 @@ type OwnRoute interface {
 	ServeOwn(w http.ResponseWriter, r *http.Request, principal string)
 }
 
+// A PageRoute is an OwnRoute with a page for browsers, which send no token. The page holds nothing of a
+// principal: it asks for the token.
+type PageRoute interface {
+	OwnRoute
+	ServePage(w http.ResponseWriter, r *http.Request)
+}
+
 // Health is the health of a server.
 type Health struct {
 	Status string // "running", "connected" for a remote server, or "no subprocess"
@@ -144,6 +151,12 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
+	if page := g.pageOf(r); page != nil {
+		if g.access.allowHost(w, r) { // a browser comes from the page of another site
+			page.ServePage(w, r)
+		}
+		return
+	}
 	principal, ok := g.access.allow(w, r)
 	if !ok {
 		return
@@ -154,6 +167,15 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	g.serve(w, r, principal)
+}
+
+// pageOf returns the route whose page a browser asks for, nil if it does not.
+func (g *Gateway) pageOf(r *http.Request) PageRoute {
+	if r.Method != http.MethodGet || r.Header.Get("Authorization") != "" || !strings.Contains(r.Header.Get("Accept"), "text/html") {
+		return nil
+	}
+	page, _ := g.ownRoute(strings.TrimPrefix(r.URL.Path, "/")).(PageRoute)
+	return page
 }
 
 // loginPath begins the paths of Logins.
