@@ -73,10 +73,9 @@ function waterfall(list) {
   }));
 }
 
-views.calls = {title: "Calls", poll: true, show: async (query, fresh) => {
+views.calls = {title: "Calls", poll: true, show: async (query, fresh, draw) => {
     const place = placeNow();
     if (!await followCalls(place) && !fresh) return;
-    query = where().query;
     const servers = [...new Set(calls.lines.map(l => l.server).filter(Boolean))].sort(), box = searchBox("filter", "Search in names, hosts and outcomes", query);
     box.addEventListener("input", e => { go({q: e.target.value}, true); refresh(true); });
     const toggle = (key, value, text) => button(text, () => go({[key]: where().query.get(key) ? "" : value}), {"aria-pressed": String(!!query.get(key)), "data-focus": key});

@@ -24,7 +24,7 @@ function addForm(place, f, way) {
 const registrySearch = query => el("form", {className: "bar", role: "search", onsubmit: e => { e.preventDefault(); go({q: $("find").value.trim()}); }}, searchBox("find", "Search registries", query), el("button", {className: "main"}, "Search"));
 
 // The search shows what it finds alone, and returns whether there is a search.
-parts.add.push(Object.assign(async (place, query) => {
+parts.add.push(Object.assign(async (place, query, draw) => {
   if (!query.get("q")) return false;
   const form = registrySearch(query);
   draw(form, el("p", {className: "soft", role: "status"}, "Asking…"));

@@ -207,7 +207,8 @@ async function refresh(force) {
     chrome();
     const key = view + query + JSON.stringify(views[view].live ? places : places.map(p => p.id));
     if (key === shown && !force && !views[view].poll) return;
-    await views[view].show(query, key !== shown || force);
+    // A view that has been left is not drawn over the one that is looked at.
+    await views[view].show(query, key !== shown || force, (...content) => where().view + where().query === view + query && draw(...content));
     shown = key;
   } catch (err) {
     if (mine !== serial) return;

@@ -233,7 +233,7 @@ const searchBox = (id, label, query) => el("input", {id, type: "search", placeho
 const parts = {decisions: [], add: []};
 
 const views = {
-  servers: {title: "Servers", live: true, show: async query => {
+  servers: {title: "Servers", live: true, show: async (query, _, draw) => {
     const words = (query.get("q") || "").toLowerCase(), many = places.reduce((n, p) => n + p.servers.length, 0) > 5;
     const chosen = all => all.filter(s => !words || [s.name, s.state, s.description, s.transport].join(" ").toLowerCase().includes(words));
     const box = searchBox("filter", "Filter by name, state or description", query);
@@ -244,7 +244,7 @@ const views = {
     draw(many && el("div", {className: "bar", "data-key": "bar"}, box), ...places.length ? sections : [el("h2", {}, "No run and no config was found"), empty("No run yet: dynmcp init writes a config, dynmcp install adds dynmcp to a host.")]);
     for (const p of places) if (p.config && !costs.has(p.id)) costOf(p).then(() => { shown = ""; });
   }},
-  tools: {title: "Tools", show: async query => {
+  tools: {title: "Tools", show: async (query, _, draw) => {
     const place = placeNow(), form = el("form", {className: "bar", role: "search", onsubmit: e => { e.preventDefault(); go({q: $("search").value.trim()}); }}, searchBox("search", "Search as the model does", query), el("button", {className: "main"}, "Search"));
     waitFor(form);
     const a = await api("search", {place: place.id, query: query.get("q") || ""});
@@ -252,7 +252,7 @@ const views = {
       el("h2", {}, query.get("q") ? a.tools.length + " found of " + plural(a.all, "tool") : plural(a.all, "tool"), a.tools.length > 300 && el("small", {className: "soft"}, "the first 300 are shown: search for others")),
       listOf("tool", [["Tool"], ["What it does", "wide"]], a.tools.slice(0, 300).map(t => toolRow(place, t)), a.all ? "No tool is found: the model would search with other words, too." : "No tool is known yet: a server is listed when it is first started."));
   }},
-  decisions: {title: "Decisions", show: async () => {
+  decisions: {title: "Decisions", show: async (query, _, draw) => {
     const place = placeNow();
     waitFor();
     const run = (order, server = "") => api("do", {place: place.id, act: order, server});
@@ -268,13 +268,13 @@ const views = {
       findings.length > 0 && [el("h2", {}, "Findings of doctor"), findings.map(f => el("section", {className: "card"}, el("h3", {className: f.level === "problem" ? "fault" : "waiting"}, f.level + (f.server ? ": " + f.server : "")), el("p", {}, f.message), f.hint && el("pre", {}, f.hint)))],
       nothing.length > 0 && [el("h2", {}, nothing.length === 3 + more.length ? "Nothing is to be decided" : "Nothing else"), empty(nothing.join("; ").replace(/^./, c => c.toUpperCase()) + ".")], el("p", {className: "soft"}, el("code", {}, doctor.command)));
   }},
-  add: {title: "Add a server", show: async query => {
+  add: {title: "Add a server", show: async (query, _, draw) => {
     const place = placeNow();
     if (!place.config || place.fixed) return draw(empty(place.fixed ? "This page changes nothing." : "This run has no config to which a server can be added."));
-    for (const part of parts.add) if (await part(place, query)) return;
+    for (const part of parts.add) if (await part(place, query, draw)) return;
     draw(...parts.add.map(part => part.idle(query)), addOwn(place));
   }},
-  reads: {title: "What the model reads", show: async query => {
+  reads: {title: "What the model reads", show: async (query, _, draw) => {
     const place = placeNow();
     waitFor();
     const r = await api("reads", {place: place.id, profile: query.get("profile") || "", host: query.get("host") || ""}), t = r.tokens;
