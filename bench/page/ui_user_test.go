@@ -40,6 +40,7 @@ func TestUIOfAUser(t *testing.T) {
 	}
 	enter("t0ken-CANARY")
 	p.has("td", "wiki")
+	p.has("td", "\\u{202e}gnp.exe")
 	p.has(".due", "needs WIKI_KEY")
 	p.has("main", "No calls of yours yet.")
 	p.fill("#name", "WIKI_KEY")

@@ -10,9 +10,13 @@ function el(tag, attributes = {}, ...children) {
     if (name.startsWith("on")) e.addEventListener(name.slice(2), value);
     else if (value !== undefined && value !== false) e.setAttribute(name === "className" ? "class" : name, value);
   }
-  e.append(...children.flat(Infinity).filter(c => c || c === 0));
+  e.append(...children.flat(Infinity).filter(c => c || c === 0).map(c => c instanceof Node ? c : visible(String(c))));
   return e;
 }
+
+// Characters that are invisible or change the direction of text are escaped.
+const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\u{e0000}-\u{e0fff}]/gu;
+const visible = text => text.replace(hidden, c => "\\u{" + c.codePointAt(0).toString(16) + "}");
 
 async function ask(path = "", method = "GET", body) {
   const resp = await fetch("credentials" + path, {method, body, cache: "no-store", credentials: "omit", headers: {Authorization: "Bearer " + token, Accept: "application/json"}});
@@ -52,10 +56,10 @@ function needsOf(s, mine) {
 async function show(failed) {
   try {
     const mine = await ask("?page=1");
-    $("who").replaceChildren(mine.user);
+    $("who").replaceChildren(visible(mine.user));
     $("main").replaceChildren(failed ? failure(failed) : "",
       el("h2", {}, "Servers"), tableOf("Servers", ["Server", "Good for", "For you"], mine.servers.map(s => [s.name, s.description, needsOf(s, mine)]), "The gateway has no server yet."),
-      el("h2", {}, "Values"), tableOf("Values", ["Name", ""], mine.names.map(n => [n, el("button", {onclick: () => change("/" + encodeURIComponent(n), "DELETE"), "aria-label": "Remove " + n}, "Remove")]), "You keep no value yet: servers that need one say so above."),
+      el("h2", {}, "Values"), tableOf("Values", ["Name", "Change"], mine.names.map(n => [n, el("button", {onclick: () => change("/" + encodeURIComponent(n), "DELETE"), "aria-label": "Remove " + n}, "Remove")]), "You keep no value yet: servers that need one say so above."),
       el("form", {onsubmit: e => { e.preventDefault(); change("/" + encodeURIComponent($("name").value.trim()), "PUT", $("value").value); }}, field("name", "Name", {pattern: "[A-Za-z_][A-Za-z0-9_]*"}), field("value", "Value; nobody is shown it again", {type: "password"}), el("button", {className: "main"}, "Keep")),
       el("h2", {}, "Your calls"), tableOf("Calls", ["Time", "Tool", "Outcome", "Took"], mine.calls.map(c => [new Date(c.time).toLocaleString(), [c.server, c.tool || c.method].filter(Boolean).join("/"), el("span", {className: c.kind === "ok" ? "ok" : "fault"}, c.kind), c.ms.toFixed(c.ms < 10 ? 1 : 0) + " ms"]),
         mine.recorded ? "No calls of yours yet." : "This gateway does not record calls."));
