@@ -3,7 +3,7 @@ const approveOf = (place, s, d, tool) => { const name = tool ? s.name + "/" + to
   el("div", {className: "bar"}, button("Approve", () => act(place, {act: "approve", server: s.name, tool}), {className: "main", id: "approve"}))), {"aria-label": "Approve " + name, className: tool ? "" : "main"}); };
 
 // toolsIn are the tools that the output of diff names.
-const toolsIn = output => [...output.matchAll(/^\S+ tool (\S+)$|^(?:new|gone|changed)\s+(\S+)$/gm)].map(m => m[1] || m[2]);
+const toolsIn = output => [...output.matchAll(/^\s+(?:changed|new|gone)\s+([^\s:]+)/gm)].map(m => m[1]);
 
 parts.decisions.push(async (place, run) => {
   const pinned = place.servers.filter(s => s.pins !== "off" && !s.disabled), diffs = await Promise.all(pinned.map(s => run("diff", s.name)));
