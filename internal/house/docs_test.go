@@ -17,12 +17,12 @@ import (
 const (
 	readmeWords       = 950
 	architectureWords = 2500
-	allWords          = 26100 // of README, ARCHITECTURE and docs, without the pages of ownWords
+	allWords          = 26900 // of README, ARCHITECTURE and docs, without the pages of ownWords
 	lineChars         = 160
 )
 
 // ownWords are pages that have a limit of their own.
-var ownWords = map[string]int{"docs/login.md": 1390, "docs/openapi.md": 640, "docs/apps.md": 700, "docs/sandbox.md": 1020, "docs/secrets.md": 450, "docs/moving.md": 1000, "docs/definitions.md": 450, "docs/policy.md": 720, "docs/activity.md": 560, "docs/ui.md": 600, "docs/trust.md": 740, "docs/descriptions.md": 630, "docs/registries.md": 760, "docs/profiles.md": 440, "docs/scripts.md": 860, "docs/verify.md": 700, "docs/recording.md": 870}
+var ownWords = map[string]int{"docs/login.md": 1400, "docs/openapi.md": 720, "docs/apps.md": 820, "docs/sandbox.md": 1030, "docs/secrets.md": 450, "docs/moving.md": 1020, "docs/definitions.md": 450, "docs/policy.md": 720, "docs/activity.md": 660, "docs/ui.md": 660, "docs/trust.md": 860, "docs/descriptions.md": 640, "docs/registries.md": 790, "docs/profiles.md": 440, "docs/scripts.md": 870, "docs/verify.md": 770, "docs/recording.md": 870}
 
 // documents reads the pages that users read, by path.
 func documents(t *testing.T) map[string]string {

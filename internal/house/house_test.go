@@ -45,23 +45,25 @@ var outgrown = map[string]struct {
 	limit int
 	why   string
 }{
-	"lines of the core": {79_500, "pins, profiles and the keys of trees, scripts and servers at other addresses are wired by hand still"},
+	"lines of the core": {81_200, "pins, profiles and the keys of trees, scripts and servers at other addresses are wired by hand still"},
 
-	"lines": {107_400, "what the seeds ask for stays, and scripts, registries, the page, verify, recordings, OpenAPI, Apps and credentials came"},
+	"lines": {109_800, "what the seeds ask for stays, and scripts, registries, the page, verify, recordings, OpenAPI, Apps and credentials came"},
 
 	"references up in schema/hostfile": {25, "an entry may name a file that has entries, and the table of keys refers to the conversions"},
 
 	"package schema": {4_800, "the keys of entries in modules, of each user's credentials, and edits of any key came"},
 
-	"package aggregator": {4_260, "modules that serve extensions came"},
+	"package aggregator": {4_300, "modules that serve extensions came"},
 
-	"package catalog": {4_350, "what extensions need of lists, shorter lines of many servers, and listings of each user came"},
+	"package catalog": {4_400, "what extensions need of lists, shorter lines of many servers, and listings of each user came"},
 
 	"package transports/oauth": {4_350, "logins of each user, and the exchange of tokens came"},
 
 	"package transports/upstream": {4_300, "an adapter of a module answers in place of a server"},
 
 	"references up in aggregator": {21, "a wait belongs to a session, which refers to the aggregator that it is served by"},
+
+	"references up in modules/ui": {32, "the server of the page lists its answers, which are its methods, in a file each"},
 
 	"references up in transports/gateway": {21, "the routes of a login refer to the gateway that serves them"},
 

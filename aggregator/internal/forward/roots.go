@@ -56,7 +56,7 @@ func (c *Call) sendForRoots(r *host.Request) {
 	case r.Era == transports.Handshake:
 		c.Env.Work.AnswerWithin(r, func(ctx context.Context) { c.learnRoots(ctx, r) })
 	case !ask.MayNeedInput(r.Method):
-		c.failUnsent(r, c.noRoots(errors.New(c.Lacks("roots/list", nil))))
+		c.failUnsent(r, noRoots(c.Route.Upstream.Server.Name, errors.New(c.Lacks("roots/list", nil))))
 	default:
 		c.rootsAsked = ask.NewQuestion("roots/list", nil)
 		c.AskFirst(c.rootsAsked)
@@ -94,7 +94,7 @@ func (c *Call) learnRoots(ctx context.Context, r *host.Request) {
 	case ctx.Err() != nil:
 		c.cutOffUnsent(r)
 	case err != nil:
-		c.failUnsent(r, c.noRoots(err))
+		c.failUnsent(r, noRoots(c.Route.Upstream.Server.Name, err))
 	default:
 		c.Env.Fleet.DropRoots(s, false)
 		c.SendOver(r, nil, nil)
@@ -102,9 +102,9 @@ func (c *Call) learnRoots(ctx context.Context, r *host.Request) {
 }
 
 // noRoots is the failure of a call whose host did not send its roots.
-func (c *Call) noRoots(cause error) error {
+func noRoots(server string, cause error) error {
 	return &transports.Failure{
-		Upstream: c.Route.Upstream.Server.Name, Code: transports.CodeNoHost, Outcome: transports.NotSent,
+		Upstream: server, Code: transports.CodeNoHost, Outcome: transports.NotSent,
 		Cause: fmt.Errorf("it asks for the host's roots, and gets no call without them: %w", cause), Hint: "call again",
 	}
 }
