@@ -129,11 +129,16 @@ func (o order) answers() []byte {
 	return text
 }
 
+// isOption reports whether a text would be an option of the command.
+func (o order) isOption() bool {
+	return strings.HasPrefix(o.Server, "-") || strings.HasPrefix(o.Text, "-") && (o.Act == "set" || o.Act == "use")
+}
+
 // do runs the command of an order.
 func (s *server) do(ctx context.Context, o order) (*done, error) {
 	act, ok := acts[o.Act]
 	switch {
-	case !ok || strings.HasPrefix(o.Server, "-") || strings.HasPrefix(o.Text, "-") && (o.Act == "set" || o.Act == "use"):
+	case !ok || o.isOption():
 		return nil, fmt.Errorf("unknown act %q of %q", o.Act, o.Server)
 	case s.fixed && !act.asks:
 		return nil, hint.With(errors.New("this page changes nothing"), `"ui": "change" in the gateway of the config lets it`)

@@ -11,7 +11,14 @@ import (
 // A text of the page is never an option of the command that it is passed to.
 func TestTextsOfThePageAreNotOptions(t *testing.T) {
 	for name, act := range acts {
-		args := act.args(order{Server: "s", Tool: "-x", Text: "-x", Arguments: "-x", Version: "-x", Via: "-x", As: "-x", Secrets: "-x", OpenAPI: "-x", URL: "-x", Tags: "-x"})
+		o := order{Act: name, Server: "s", Tool: "-x", Text: "-x", Arguments: "-x", Version: "-x", Via: "-x", As: "-x", Secrets: "-x", OpenAPI: "-x", URL: "-x", Tags: "-x"}
+		args := act.args(o)
+		if o.isOption() { // do refuses it
+			continue
+		}
+		if act.last != nil {
+			args = append(args, act.last(o)...)
+		}
 		option := slices.IndexFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "-x") })
 		if end := slices.Index(args, "--"); option >= 0 && (end < 0 || end > option) {
 			t.Errorf("%s: %q", name, args)
