@@ -16,6 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/modules/browser"
 	of "github.com/dynmcp/dynmcp/modules/proxy"
+	"github.com/dynmcp/dynmcp/modules/tree"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 
 // inProgram returns the context of a program with all surfaces.
 func inProgram(t *testing.T) context.Context {
-	return module.With(t.Context(), []module.Module{browser.Module, of.Module})
+	return module.With(t.Context(), []module.Module{browser.Module, of.Module, tree.Module})
 }
 
 // tool returns the definition of a read-only tool.
