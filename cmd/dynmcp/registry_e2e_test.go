@@ -98,7 +98,7 @@ func TestServersOfARegistry(t *testing.T) {
 			if !strings.Contains(run("test", "real"), "PASS") {
 				t.Error("it does not start")
 			}
-			answer := run("call", "real/"+s.tool, "--raw", "--json", s.input)
+			answer := run("call", "real/"+s.tool, "--raw", "--arguments", s.input)
 			refused := strings.HasPrefix(answer, "dynmcp: real/"+s.tool+": ") && strings.Contains(answer, "(code -32603)") // by the server itself
 			if !strings.Contains(answer, `"content"`) && !refused || !strings.Contains(answer, s.want) {
 				t.Errorf("got %s", answer)
