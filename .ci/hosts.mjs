@@ -233,7 +233,8 @@ for (const host of tried.filter(host => hosts[host].start({}, "")[0])) { // of w
 // listed waits until both servers that a shared run starts are listed, which is kept.
 async function listed(home) {
   const kept = path.join(home, ".local/state/dynmcp/catalog");
-  for (let i = 0; i < 300 && !(fs.existsSync(kept) && fs.readdirSync(kept).length >= 2); i++) await new Promise(resolve => setTimeout(resolve, 100));
+  const has = tool => fs.existsSync(kept) && fs.readdirSync(kept).some(name => fs.readFileSync(path.join(kept, name), "utf8").includes(`"${tool}"`));
+  for (let i = 0; i < 300 && !(has("echo") && has("toast")); i++) await new Promise(resolve => setTimeout(resolve, 100)); // what did not start in time is kept, too
 }
 
 if (failures.length) {
