@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
@@ -108,12 +109,16 @@ func testSelfLoops(t *testing.T, end func(t *testing.T, host *mcptest.Host)) {
 			host := mcptest.StartDynmcp(t, "-c", filepath.Join(dir, "a.json"))
 			greet(host)
 			host.Tool("use_tool", `{"tool_name":"loop/x"}`)
-			end(t, host)
-			said, err := os.ReadFile(filepath.Join(dir, "stderr"))
 			want := "the config reaches itself: "
 			if name == everNew {
 				want = "dynmcp is nested 4 deep: "
 			}
+			var said []byte
+			var err error
+			for until := time.Now().Add(time.Minute); !strings.Contains(string(said), want) && time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
+				said, err = os.ReadFile(filepath.Join(dir, "stderr")) // a call does not wait for a slow start
+			}
+			end(t, host)
 			if err != nil || !strings.Contains(string(said), want) {
 				t.Errorf("got %s, %v", said, err)
 			}
