@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -36,28 +35,36 @@ type shape struct {
 	Secret    string `json:"secret,omitempty"`
 }
 
-// startProviders starts a server for each shape, and returns their base URLs.
-func startProviders(t *testing.T, shapes []shape) (bases []string) {
-	npx := mcptest.Npx(t, "--package="+oidcProvider, "--call=node -p process.env.PATH")
+// npmModules returns the node_modules directory in which npx keeps the packages, NAME@VERSION each.
+func npmModules(t *testing.T, packages ...string) string {
+	var args []string
+	for _, name := range packages {
+		args = append(args, "--package="+name)
+	}
+	npx := mcptest.Npx(t, append(args, "--call=node -p process.env.PATH")...)
 	find := exec.Command(npx[0], npx[1:]...)
 	find.Dir = t.TempDir()
 	path, err := find.Output()
 	if err != nil {
 		t.Fatalf("%q: %v", npx, err)
 	}
-	bins := filepath.SplitList(strings.TrimSpace(string(path)))
-	at := slices.IndexFunc(bins, func(bin string) bool {
-		_, err := os.Stat(filepath.Join(filepath.Dir(bin), "oidc-provider"))
-		return err == nil
-	})
-	if at < 0 {
-		t.Fatalf("npx has no %s on its path", oidcProvider)
+	for _, bin := range filepath.SplitList(strings.TrimSpace(string(path))) {
+		name := packages[0][:strings.LastIndex(packages[0], "@")]
+		if _, err := os.Stat(filepath.Join(filepath.Dir(bin), filepath.FromSlash(name))); err == nil {
+			return filepath.Dir(bin)
+		}
 	}
+	t.Fatalf("npx has no %s on its path %q", packages[0], path)
+	return ""
+}
+
+// startProviders starts a server for each shape, and returns their base URLs.
+func startProviders(t *testing.T, modules string, shapes []shape) (bases []string) {
 	text, err := json.Marshal(shapes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("node", "testdata/provider.mjs", filepath.Dir(bins[at]), string(text))
+	cmd := exec.Command("node", "testdata/provider.mjs", modules, string(text))
 	cmd.Stderr = t.Output()
 	alive, err := cmd.StdinPipe()
 	if err != nil {
@@ -131,15 +138,17 @@ func counts(t *testing.T, base string) (n map[string]int) {
 	return n
 }
 
-// Whole logins at oidc-provider: discovery, registration, PKCE, the pages, a refresh, and the end with
-// revocation and without the registered client.
-func TestLoginsAtOIDCProvider(t *testing.T) {
+// A protected server has a shape, and in the config an auth.
+type protected struct {
+	name  string
+	shape shape
+	auth  *schema.Auth
+}
+
+// protectedServers are the ten shapes in which oidc-provider protects an MCP server here.
+func protectedServers() []protected {
 	silent := false
-	tests := []struct {
-		name  string
-		shape shape
-		auth  *schema.Auth
-	}{
+	return []protected{
 		{"metadata below the path", shape{}, nil},
 		{"metadata at the root", shape{Metadata: "root"}, nil},
 		{"a challenge without metadata", shape{Challenge: &silent}, nil},
@@ -151,11 +160,20 @@ func TestLoginsAtOIDCProvider(t *testing.T) {
 		{"a public client of the config", shape{Client: true}, &schema.Auth{ClientID: "known"}},
 		{"a client with a secret", shape{Client: true, Secret: "a secret+of/it"}, &schema.Auth{ClientID: "known", ClientSecret: "a secret+of/it"}},
 	}
-	var shapes []shape
-	for _, test := range tests {
-		shapes = append(shapes, test.shape)
+}
+
+func shapesOf(servers []protected) (shapes []shape) {
+	for _, server := range servers {
+		shapes = append(shapes, server.shape)
 	}
-	bases := startProviders(t, shapes)
+	return shapes
+}
+
+// Whole logins at oidc-provider: discovery, registration, PKCE, the pages, a refresh, and the end with
+// revocation and without the registered client.
+func TestLoginsAtOIDCProvider(t *testing.T) {
+	tests := protectedServers()
+	bases := startProviders(t, npmModules(t, oidcProvider), shapesOf(tests))
 	for i, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			base := bases[i]

@@ -2,10 +2,23 @@
 // node_modules with it, and the shapes of the servers as JSON. Prints the base URL of each in a line.
 // /test/expire and /test/counts of each are for the test.
 import { createServer } from 'node:http'
+import { text } from 'node:stream/consumers'
 import { pathToFileURL } from 'node:url'
 
 console.info = console.warn = () => {} // it says that this is for tests only
 const { default: Provider } = await import(pathToFileURL(process.argv[2] + '/oidc-provider/lib/index.js'))
+
+// result returns the answer to an MCP request. The only tool says whose token came, and with which scopes.
+function result({ method }, { sub, scope }) {
+  switch (method) {
+    case 'initialize':
+      return { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: 'protected', version: '1' } }
+    case 'tools/list':
+      return { tools: [{ name: 'whoami', description: 'Says whose token this is.', inputSchema: { type: 'object' } }] }
+    case 'tools/call':
+      return { content: [{ type: 'text', text: `${sub} with ${scope}` }] }
+  }
+}
 
 async function serve(shape) {
   const server = createServer()
@@ -39,7 +52,7 @@ async function serve(shape) {
     cookies: { keys: ['only for tests'] },
     pkce: { required: () => true },
   })
-  let tokens = new Set() // that are valid, if they are JWTs
+  const tokens = new Set() // that are valid, if they are JWTs
   provider.on('registration_create.success', () => counts.registered++)
   provider.on('registration_delete.success', () => counts.deleted++)
   provider.on('grant.success', (ctx) => { ctx.oidc.params.grant_type === 'refresh_token' ? counts.refreshed++ : counts.granted++ })
@@ -61,20 +74,27 @@ async function serve(shape) {
     if (path === '/test/counts') return answer(res, 200, counts)
     if (path === '/test/expire') {
       await (await provider.AccessToken.find(used))?.destroy()
-      tokens = new Set()
+      tokens.delete(used)
       return answer(res, 200, {})
     }
     if (path === at && shape.metadata !== 'none') return answer(res, 200, { resource, authorization_servers: [base + mount], scopes_supported: ['read'] })
     if (path === '/mcp') {
       const token = (req.headers.authorization ?? '').replace(/^Bearer /, '')
-      const known = token && (shape.jwt ? tokens.has(token) : (await provider.AccessToken.find(token))?.aud === resource)
-      if (!known) {
+      const claims = !token ? undefined
+        : !shape.jwt ? await provider.AccessToken.find(token)
+        : tokens.has(token) ? JSON.parse(Buffer.from(token.split('.')[1], 'base64url')) : undefined
+      if (claims?.aud !== resource) {
         const said = [shape.challenge !== false && `resource_metadata="${base + at}"`, shape.scope && `scope="${shape.scope}"`].filter(Boolean).join(', ')
         return answer(res, 401, {}, { 'WWW-Authenticate': 'Bearer' + (said && ' ' + said) })
       }
       used = token
       counts.calls++
-      return answer(res, 200, {})
+      if (req.method !== 'POST') return answer(res, 405, {})
+      const message = JSON.parse(await text(req))
+      if (!message.method) return answer(res, 200, {})
+      if (message.id === undefined) return res.writeHead(202).end()
+      const found = result(message, { sub: claims.sub ?? claims.accountId, scope: claims.scope })
+      return answer(res, 200, { jsonrpc: '2.0', id: message.id, ...(found ? { result: found } : { error: { code: -32601, message: 'unknown method' } }) })
     }
     if (mount) {
       if (!path.startsWith(mount + '/')) return answer(res, 404, {})
