@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +14,8 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+
+	"github.com/dynmcp/dynmcp/internal/jwt"
 )
 
 // OAuth makes the gateway a resource server of OAuth 2.1 (MCP, "Authorization"). It accepts
@@ -55,7 +56,6 @@ type verifier struct {
 	known map[string]*oidc.IDTokenVerifier // by issuer, once the address of its keys is known
 }
 
-// principal returns the user that a token (JWT, RFC 9068) was issued to.
 // tokenTypes are the types of access tokens (RFC 9068). Other tokens of an issuer, such as those of
 // a logout, have types of their own; many issuers give none.
 var tokenTypes = []string{"", "jwt", "at+jwt"}
@@ -69,15 +69,7 @@ func isAhead(seconds json.Number) bool {
 	return err == nil && at > float64(time.Now().Add(maxSkew).Unix())
 }
 
-// decodePart decodes the header or the claims of a token.
-func decodePart(part string, into any) error {
-	text, err := base64.RawURLEncoding.DecodeString(part)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(text, into)
-}
-
+// principal returns the user that a token (JWT, RFC 9068) was issued to.
 func (v *verifier) principal(ctx context.Context, token string) (string, error) {
 	var claims struct {
 		Issuer string      `json:"iss"`
@@ -87,13 +79,8 @@ func (v *verifier) principal(ctx context.Context, token string) (string, error) 
 	var header struct {
 		Type string `json:"typ"`
 	}
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return "", errNoToken
-	}
-	err := errors.Join(decodePart(parts[0], &header), decodePart(parts[1], &claims))
 	switch {
-	case err != nil:
+	case jwt.Decode(token, &header, &claims) != nil:
 		return "", errNoToken
 	case !slices.Contains(tokenTypes, strings.TrimPrefix(strings.ToLower(header.Type), "application/")):
 		return "", errors.New("the token is no access token")

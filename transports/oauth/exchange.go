@@ -3,8 +3,6 @@ package oauth
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -18,6 +16,7 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/dynmcp/dynmcp/internal/jwt"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -57,7 +56,7 @@ func (c *Callers) Verified(principal, token string) {
 	var claims struct {
 		Expires float64 `json:"exp"`
 	}
-	decodeJWT(token, 1, &claims)
+	_ = jwt.Decode(token, nil, &claims) // without a time it has expired
 	c.of[principal] = caller{token, time.Unix(int64(claims.Expires), 0)}
 }
 
@@ -74,18 +73,6 @@ func (c *Callers) token(principal string) string {
 		return ""
 	}
 	return of.token
-}
-
-// decodeJWT decodes a part of a token that was verified. What cannot be decoded stays zero.
-func decodeJWT(token string, part int, into any) {
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return
-	}
-	text, err := base64.RawURLEncoding.DecodeString(parts[part])
-	if err == nil {
-		_ = json.Unmarshal(text, into)
-	}
 }
 
 // Exchanges are the exchanges of a process, one per server and user.
@@ -273,7 +260,7 @@ func (x *Exchange) request(ctx context.Context, subject string) (*oauth2.Token, 
 	var header struct {
 		Type string `json:"typ"`
 	}
-	if decodeJWT(subject, 0, &header); !strings.HasSuffix(strings.ToLower(header.Type), "at+jwt") {
+	if err := jwt.Decode(subject, &header, nil); err != nil || !strings.HasSuffix(strings.ToLower(header.Type), "at+jwt") {
 		form.Set("subject_token_type", oauthex.TokenTypeIDToken)
 	}
 	grant, err := x.post(ctx, c.TokenURL, c.ClientID, c.ClientSecret, form)
