@@ -26,7 +26,7 @@ var Verb = cli.Verb{
 	Group: cli.Look,
 	Short: "Diagnose problems",
 	Long: `Look at the config and at what it needs: variables, commands, Node.js, packages,
-addresses, and what is kept of servers. Then start every server, and compare what a model reads of their tools
+addresses, the files of hosts, and what is kept of servers. Then start every server, and compare what a model reads of their tools
 with what it reads through dynmcp.
 
 Every finding says what to do about it. The exit status is 1 if there are
@@ -122,6 +122,7 @@ const (
 	aboutNode     = "node"
 	aboutPackages = "packages"
 	aboutServers  = "servers"
+	aboutHosts    = "hosts"
 	aboutRuns     = "runs"
 )
 
@@ -131,11 +132,13 @@ var titles = []struct{ check, title string }{
 	{aboutNode, "Node.js"},
 	{aboutPackages, "Packages"},
 	{aboutServers, "Servers"},
+	{aboutHosts, "Files of hosts"},
 	{aboutRuns, "Runs"},
 }
 
 func (d *doctor) examine(ctx context.Context, noStart bool) {
 	d.checkConfig(ctx)
+	d.checkHostFiles(ctx)
 	d.checkLogins()
 	d.checkStore()
 	d.checkRecord()

@@ -23,6 +23,8 @@ type Server struct {
 	Key   string   // its name in the file
 	Notes []string // for the user
 	Sets  []string // the aggregator's profiles or tags that it belongs to
+	// Renamed says which keys of the host are read as which of dynmcp.
+	Renamed []string
 
 	list    []string // the keys of the object that it is in
 	folder  string   // of its project, where its host starts it
@@ -84,6 +86,11 @@ func (h Host) parse(path string, data []byte) (servers []Server, notes []string,
 // of returns a server of the file at path.
 func (h Host) of(path string, f schema.HostServer) Server {
 	s := Server{Server: f.Server, Host: h, File: path, Key: f.Entry.Key, Notes: f.Notes, list: f.Entry.List, folder: f.Entry.Folder(), problem: problemOf(f.Err)}
+	for _, m := range f.Entry.Value.Members {
+		if m.Written != "" && m.Written != m.Key {
+			s.Renamed = append(s.Renamed, m.Written+" as "+m.Key)
+		}
+	}
 	s.finish()
 	return s
 }
