@@ -4,9 +4,12 @@ package upstream
 
 import (
 	"crypto/rand"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
@@ -47,6 +50,37 @@ func TestContainersEndWithTheirConnection(t *testing.T) {
 			if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "dynmcp-"+server.Name+"-*")); len(left) > 0 {
 				t.Errorf("left: %v", left)
 			}
+		})
+	}
+}
+
+// A server behind a client that passes its stdin on, and no signals, ends by the end of its stdin: also if the
+// client is killed.
+func TestFarSidesEndByTheirStdin(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*Conn){"closed": (*Conn).Close, "killed": (*Conn).Kill} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := fake(t, "-fault", "ignore-term")
+			dir := t.TempDir()
+			in, out, ssh := filepath.Join(dir, "in"), filepath.Join(dir, "out"), filepath.Join(dir, "ssh")
+			script := "#!/bin/sh\ncat <'" + out + "' &\nexec cat >'" + in + "'\n"
+			if err := errors.Join(syscall.Mkfifo(in, 0o600), syscall.Mkfifo(out, 0o600), os.WriteFile(ssh, []byte(script), 0o700)); err != nil {
+				t.Fatal(err)
+			}
+			far := exec.Command("sh", slices.Concat([]string{"-c", `exec "$@" <"$0/in" >"$0/out"`, dir, server.Command}, server.Args)...)
+			if err := far.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { far.Process.Kill() })
+			ended := make(chan struct{})
+			go func() { far.Wait(); close(ended) }()
+			server.Command, server.Args = ssh, []string{"host", "mcp"}
+			conn := dial(t, server, ConnOptions{})
+			end(conn)
+			waitFor(t, "the end of the client", conn.Done())
+			conn.Close()
+			waitFor(t, "the end of the server", ended)
 		})
 	}
 }

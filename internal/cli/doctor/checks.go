@@ -196,6 +196,7 @@ func (d *doctor) checkCommand(ctx context.Context, s schema.Server) {
 		d.add(finding{Check: aboutCommands, Level: level, Server: s.Name, Text: "its container has no " + lack.Option + ": " + lack.Why,
 			Hint: "add " + lack.Option + " to args, before the image"})
 	}
+	d.checkFarSide(s)
 	if text, starts := conf.Unlimited(ctx, s); text != "" {
 		level := problem
 		if starts {

@@ -14,6 +14,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
+	"github.com/dynmcp/dynmcp/transports/upstream/farside"
 )
 
 // checkHostEnvironment reports what works here but would not if a host started dynmcp.
@@ -73,4 +74,22 @@ func (d *doctor) checkHomeArgs(s schema.Server) {
 				Hint: fmt.Sprintf("if it does not, write %q", strings.TrimSuffix(arg, path)+"${HOME}"+path[1:])})
 		}
 	}
+}
+
+// checkFarSide reports what a server elsewhere needs so that it serves, and ends with its client.
+func (d *doctor) checkFarSide(s schema.Server) {
+	far := farside.ByStdin(s.Command, s.Args)
+	if far == nil {
+		return
+	}
+	add := func(level, text, hint string) {
+		d.add(finding{Check: aboutCommands, Level: level, Server: s.Name, Text: text, Hint: hint})
+	}
+	if far.Missing != "" {
+		add(warning, fmt.Sprintf("its %s has no %s: the server gets no input", far.Client, far.Missing), fmt.Sprintf("add %s to args, after exec", far.Missing))
+	}
+	for _, hurt := range far.Hurts {
+		add(warning, fmt.Sprintf("its %s has %s: %s", far.Client, hurt.Option, hurt.Why), "take it out of args")
+	}
+	add(note, fmt.Sprintf("what %s starts ends by the end of its stdin alone: a server that ignores it stays %s", far.Client, far.Where), "")
 }

@@ -3,7 +3,7 @@
 //
 // The table of clients says how what each starts gets a name that is known here, and which command ends
 // what has that name. The far sides of ssh, kubectl exec, docker exec and wsl have no name: they end when
-// their stdin does, which is what happens here first.
+// their stdin does, which is what happens here first. A second table says what they need for that.
 package farside
 
 import (

@@ -98,3 +98,57 @@ func TestLacks(t *testing.T) {
 		}
 	}
 }
+
+func TestByStdin(t *testing.T) {
+	for line, want := range map[string]string{
+		"ssh host mcp":                          "ssh",
+		"ssh -p 22 -i key -o A=b host mcp -n":   "ssh",
+		"ssh -t host mcp":                       "ssh",
+		"ssh -tt host mcp":                      "ssh !-t",
+		"ssh -t -p 22 -t host mcp":              "ssh !-t",
+		"ssh -l tt host mcp":                    "ssh",
+		"ssh -nT host mcp":                      "ssh !-n",
+		"ssh -V":                                "",
+		"env A=b /usr/bin/ssh host mcp":         "ssh",
+		"kubectl exec -i pod -- mcp":            "kubectl exec",
+		"kubectl exec -it pod -- mcp":           "kubectl exec",
+		"kubectl -n a exec pod -c b -i -- mcp":  "kubectl exec",
+		"kubectl exec --stdin=true pod -- mcp":  "kubectl exec",
+		"kubectl exec --stdin=false pod -- mcp": "kubectl exec -i",
+		"kubectl exec pod -- mcp -i":            "kubectl exec -i",
+		"kubectl exec -c i pod -- mcp":          "kubectl exec -i",
+		"kubectl port-forward pod 1":            "",
+		"docker exec -i c mcp -t":               "docker exec",
+		"docker exec -e A=b -it c mcp":          "docker exec !-t",
+		"docker -H h exec c mcp -i":             "docker exec -i",
+		"docker container exec --interactive c": "docker exec",
+		"docker exec -id c mcp":                 "docker exec !-d",
+		"docker exec -e -t -i c mcp":            "docker exec",
+		"docker exec -iu root c mcp":            "docker exec",
+		"docker run -i c":                       "",
+		"sudo podman exec -i -t c mcp":          "podman exec !-t",
+		"wsl -d Debian mcp":                     "wsl",
+		"wsl.exe -- mcp":                        "wsl",
+		"kubectl":                               "",
+		"docker exec":                           "docker exec -i",
+		"npx -y ssh":                            "",
+	} {
+		words := strings.Fields(line)
+		got := ""
+		if far := ByStdin(words[0], words[1:]); far != nil {
+			got = strings.TrimSuffix(far.Client+" "+far.Missing, " ")
+			for _, h := range far.Hurts {
+				got += " !" + h.Option
+			}
+			if far.Where == "" {
+				t.Errorf("%s: it runs nowhere", line)
+			}
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", line, got, want)
+		}
+		if Of(words[0], words[1:], "/run/x", "dynmcp-1") != nil && want != "" {
+			t.Errorf("%s: it is in both tables", line)
+		}
+	}
+}
