@@ -17,12 +17,13 @@ import (
 const (
 	readmeWords       = 950
 	architectureWords = 2500
-	allWords          = 26900 // of README, ARCHITECTURE and docs, without the pages of ownWords
+	configWords       = 3000
+	allWords          = 25900 // of README, ARCHITECTURE and docs, without the pages of ownWords
 	lineChars         = 160
 )
 
 // ownWords are pages that have a limit of their own.
-var ownWords = map[string]int{"docs/login.md": 1400, "docs/openapi.md": 720, "docs/apps.md": 820, "docs/sandbox.md": 1030, "docs/secrets.md": 450, "docs/moving.md": 1020, "docs/definitions.md": 450, "docs/policy.md": 720, "docs/activity.md": 660, "docs/ui.md": 660, "docs/trust.md": 860, "docs/descriptions.md": 640, "docs/registries.md": 790, "docs/profiles.md": 440, "docs/scripts.md": 870, "docs/verify.md": 770, "docs/recording.md": 870}
+var ownWords = map[string]int{"docs/login.md": 1930, "docs/openapi.md": 720, "docs/apps.md": 820, "docs/sandbox.md": 1190, "docs/secrets.md": 450, "docs/moving.md": 1020, "docs/definitions.md": 450, "docs/policy.md": 915, "docs/activity.md": 785, "docs/ui.md": 660, "docs/trust.md": 860, "docs/descriptions.md": 640, "docs/registries.md": 790, "docs/profiles.md": 575, "docs/scripts.md": 1010, "docs/verify.md": 770, "docs/recording.md": 870}
 
 // documents reads the pages that users read, by path.
 func documents(t *testing.T) map[string]string {
@@ -63,7 +64,7 @@ func TestDocumentsAreShort(t *testing.T) {
 		if path.Dir(name) == "docs" || path.Dir(name) == "docs/decisions" || name == "README.md" || name == "ARCHITECTURE.md" {
 			all += words
 		}
-		if most, ok := map[string]int{"README.md": readmeWords, "ARCHITECTURE.md": architectureWords}[name]; ok && words > most {
+		if most, ok := map[string]int{"README.md": readmeWords, "ARCHITECTURE.md": architectureWords, "docs/config.md": configWords}[name]; ok && words > most {
 			t.Errorf("%s has %d words, want at most %d", name, words, most)
 		}
 		n := 0

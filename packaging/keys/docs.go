@@ -2,6 +2,7 @@ package keys
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,30 @@ const (
 	listsBegin = "<!-- go generate ./cmd/dynmcp writes what follows, from schema/types.go and the modules. -->\n"
 	listsEnd   = "<!-- It ends here. -->\n"
 )
+
+// pages are the pages with lists of keys: docs, and those that tell what a section is for.
+var pages = []string{
+	docs, "docs/activity.md", "docs/catalogue.md", "docs/gateway.md", "docs/login.md", "docs/policy.md", "docs/profiles.md",
+	"docs/sandbox.md", "docs/scripts.md", "docs/surfaces.md", "docs/webhooks.md",
+}
+
+// elsewhere has the page of a section, by its title, that is not docs.
+var elsewhere = map[string]string{
+	"`activity`": "docs/activity.md",
+	"`auth`":     "docs/login.md",
+	"`catalog`":  "docs/catalogue.md",
+	"`credentials` of a server at an address, as an object": "docs/login.md",
+	"`exchange` of `credentials`":                           "docs/login.md",
+	"`gateway`":                                             "docs/gateway.md",
+	"`policy`":                                              "docs/policy.md",
+	"A profile of `profiles`, which may be the list of its servers": "docs/profiles.md",
+	"An entry of a profile's `overrides`":                           "docs/profiles.md",
+	"`sandbox`, of a program or in `defaults`":                      "docs/sandbox.md",
+	"`scripts`":              "docs/scripts.md",
+	"A node of `tree`":       "docs/surfaces.md",
+	"The `source` of a node": "docs/surfaces.md",
+	"`webhooks`":             "docs/webhooks.md",
+}
 
 // A section is a list of keys: those of a type, or of some groups of it.
 type section struct {
@@ -67,12 +92,12 @@ func sections(modules []schema.Section) []section {
 	return lists
 }
 
-// withKeys puts the lists of keys into the page, in place of the ones it has.
-func withKeys(page, root []byte, modules []schema.Section) ([]byte, error) {
+// withKeys puts the lists of keys of a page into its text, in place of the ones it has.
+func withKeys(name string, page, root []byte, modules []schema.Section) ([]byte, error) {
 	before, rest, ok1 := bytes.Cut(page, []byte(listsBegin))
 	_, after, ok2 := bytes.Cut(rest, []byte(listsEnd))
 	if !ok1 || !ok2 {
-		return nil, errors.New("the page has no place for the lists of keys")
+		return nil, errors.New(name + " has no place for the lists of keys")
 	}
 	var s jsonschema.Schema
 	if err := json.Unmarshal(root, &s); err != nil {
@@ -82,7 +107,9 @@ func withKeys(page, root []byte, modules []schema.Section) ([]byte, error) {
 	b.Write(before)
 	b.WriteString(listsBegin)
 	for _, part := range sections(modules) {
-		part.write(&b, &s, modules)
+		if cmp.Or(elsewhere[part.title], docs) == name {
+			part.write(&b, &s, modules)
+		}
 	}
 	b.WriteString(listsEnd)
 	b.Write(after)

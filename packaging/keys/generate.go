@@ -46,22 +46,24 @@ func Files(modules []module.Module) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := os.ReadFile(docs)
-	if err != nil {
-		return nil, err
+	files := map[string][]byte{
+		"schema/dynmcp.schema.json": text, "schema/modules.go": owners(sections), "schema/reference/modules.go": schemeOwners(modules),
 	}
-	page, err = withKeys(page, text, withKeysOnly)
-	if err != nil {
-		return nil, err
+	for _, name := range pages {
+		page, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		if files[name], err = withKeys(name, page, text, withKeysOnly); err != nil {
+			return nil, err
+		}
 	}
 	hosts, err := os.ReadFile(hostsPage)
 	if err != nil {
 		return nil, err
 	}
-	hosts, err = withHosts(hosts)
-	return map[string][]byte{
-		"schema/dynmcp.schema.json": text, docs: page, hostsPage: hosts, "schema/modules.go": owners(sections), "schema/reference/modules.go": schemeOwners(modules),
-	}, err
+	files[hostsPage], err = withHosts(hosts)
+	return files, err
 }
 
 // keyed returns the sections that have keys.

@@ -43,7 +43,7 @@ func (p *Profile) Longest() int {
 }
 
 // hostProfiles are the known hosts, by their names in the config's key "host".
-// docs/config.md has the same table.
+// docs/hosts.md has the same table.
 var hostProfiles = map[string]*Profile{
 	// It keeps the first definitions for all requests to the model, despite notifications of
 	// changes (2.1.330): a server that has not started by then is not named. A server of the

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// docs/config.md has the table of this package.
+// docs/hosts.md has the table of this package.
 func TestHostsAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/config.md")
+	text, err := os.ReadFile("../../../docs/hosts.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,11 +28,11 @@ func TestHostsAreDocumented(t *testing.T) {
 		}
 		row := fmt.Sprintf("| `%s` | `%s`… | %s | %s | `%s` | %d |", name, p.client, p.StartupWait, list, auto, p.Longest())
 		if !strings.Contains(string(text), row) {
-			t.Errorf("docs/config.md has no row %q", row)
+			t.Errorf("docs/hosts.md has no row %q", row)
 		}
 	}
 	slices.Sort(data)
 	if line := "adds [data](surfaces.md#discover) for " + strings.Join(data, ", ") + "."; !strings.Contains(string(text), line) {
-		t.Errorf("docs/config.md has no line that ends in %q", line)
+		t.Errorf("docs/hosts.md has no line that ends in %q", line)
 	}
 }
