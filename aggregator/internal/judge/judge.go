@@ -27,7 +27,7 @@ type Rule struct {
 
 // Rules are the rules in their order: the first one that a call breaks decides.
 var Rules = [...]Rule{
-	{"known", "A server has the tool. A call waits for a server that was never listed, and for a list that is being fetched again.", known, nil},
+	{"known", "A server has the tool. A call waits for a server that is not listed yet, and for a list that is being fetched again.", known, nil},
 	{"shown", "The session's profile, `tool_filter`, `pins` and `policy` leave the tool in its lists.", nil, nil},
 	{"approved", "With `pins`: the server that runs lists the tool as it was approved.", settled, approved},
 	{"surface", "The way of the call may call the tool: a split `use_tool` those of its class, a script those that it is allowed.", callable, nil},

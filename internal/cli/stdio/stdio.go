@@ -66,7 +66,7 @@ func (f *Flags) Add(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&f.Expose, "expose", nil, "the `surfaces` the host sees, whatever the config says ("+inWords(surfaces)+"). direct shows every tool as itself; auto is direct for hosts with a tool search, and discover for others")
 	f.Flags.Add(cmd)
 	cli.AddLogLevel(cmd, &f.level, "what to log on stderr")
-	cmd.Flags().BoolVar(&f.create, "create", false, "write the file that --config names, with an example, if it is not there")
+	cmd.Flags().BoolVar(&f.create, "create", false, "write the file that --config names, with an example, if it does not exist")
 	cli.CompleteValues(cmd, map[string][]string{"expose": surfaces})
 }
 

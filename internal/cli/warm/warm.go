@@ -78,7 +78,7 @@ func warm(ctx context.Context, t *selfhost.Target, kept *store.Listings, servers
 
 // AddWarmFlag adds --warm to a verb that writes a config or puts one into a host.
 func AddWarmFlag(cmd *cobra.Command, warm *bool) {
-	cmd.Flags().BoolVar(warm, "warm", false, "start servers that were never listed and list them, without asking")
+	cmd.Flags().BoolVar(warm, "warm", false, "start servers that are not listed yet and list them, without asking")
 }
 
 // OfferWarm lists the servers of a config that were never listed, so that their tools are known in
