@@ -55,7 +55,7 @@ func TestUIAdds(t *testing.T) {
 	p.fill("#need-WEATHER_API_KEY", "s3cret-CANARY")
 	p.press("dialog button", "Show what will run")
 	p.has("dialog pre", "npx -y @example/weather@1.2.0")
-	p.has("dialog .command", "dynmcp add io.example/weather@1.2.0 --via=npm --as=weather")
+	p.has("dialog .command", "dynmcp add io.example/weather@1.2.0 --via=npm --name=weather")
 	if shown := value[string](p, "document.body.textContent"); strings.Contains(shown, "CANARY") {
 		t.Error("the page shows the secret")
 	}
