@@ -156,6 +156,9 @@ func whoami(ctx context.Context, transport mcp.Transport, expire string) (string
 			name = tool.Name
 		}
 	}
+	if name == "" {
+		return "", errors.New("no tool whoami is listed")
+	}
 	var said []string
 	for _, again := range []bool{false, true} {
 		if again && expire == "" {

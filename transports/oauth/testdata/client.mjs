@@ -64,7 +64,8 @@ const open = async () => {
 
 try {
   const client = await open()
-  const { name } = (await client.listTools()).tools.find((tool) => /whoami$/.test(tool.name))
+  const name = (await client.listTools()).tools.map((tool) => tool.name).find((tool) => tool.endsWith('whoami'))
+  if (!name) throw new Error('no tool whoami is listed')
   const said = []
   for (const again of [false, true]) {
     if (again && !expire) break
