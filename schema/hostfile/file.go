@@ -278,6 +278,11 @@ func (f *File) Replace(entries []Entry, known func(syntax.Member) bool) (left []
 			m.Value = lists[m.Key]
 			members = append(members, m)
 		case holds:
+		case f.Host.Exact && slices.Contains(ownLists, m.Key):
+			if len(left) == 0 {
+				at = m.At
+			}
+			left = append(left, m.Key)
 		case own || f.own && len(lists) == 0 || known(m) && !f.Host.Settings && !(m.Key == "mcp" && !f.own):
 			members = append(members, m)
 		default:

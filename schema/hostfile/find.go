@@ -231,10 +231,10 @@ func (f *File) lists() [][]string {
 			found = append([][]string{own}, found...)
 		}
 	}
-	if len(found) == 0 && !f.own {
+	if len(found) == 0 && !f.own && !f.Host.Exact {
 		found = find([][]string{{"mcpServers"}, {"servers"}, {"mcp", "servers"}, {"mcp", "mcpServers"}, {"mcp.servers"}, {"mcp_servers"}, {"context_servers"}})
 	}
-	if len(found) == 0 && !f.own && !f.Host.special() && isBare(f.root) {
+	if len(found) == 0 && !f.own && !f.Host.Exact && !f.Host.special() && isBare(f.root) {
 		return [][]string{nil}
 	}
 	return found

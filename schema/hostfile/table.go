@@ -12,6 +12,8 @@ type Host struct {
 	Project, User []string
 	// Lists are the keys that lead to its servers, the ones that are written first.
 	Lists [][]string
+	// Exact is set if servers under the keys of other hosts are not read: the host starts none of them.
+	Exact bool
 	// Form is how dynmcp writes an entry there.
 	Form Form
 	// Variables are the references that the host replaces, besides those that all of them have.
@@ -59,7 +61,7 @@ var All = []*Host{
 	{Name: "claude-code", Title: "Claude Code", Project: []string{".mcp.json", ".claude/settings.json", ".claude/settings.local.json"}, User: []string{"~/.claude.json"},
 		Lists: servers, Form: Typed, Off: []string{"disabledMcpjsonServers", "disabledMcpServers"}},
 	{Name: "claude-desktop", Title: "Claude Desktop", User: []string{"{config}/Claude/claude_desktop_config.json"}, Lists: servers},
-	{Name: "cursor", Title: "Cursor", Project: []string{".cursor/mcp.json"}, User: []string{"~/.cursor/mcp.json"}, Lists: servers},
+	{Name: "cursor", Title: "Cursor", Project: []string{".cursor/mcp.json"}, User: []string{"~/.cursor/mcp.json"}, Lists: servers, Exact: true},
 	{Name: "vscode", Title: "VS Code", Project: []string{".vscode/mcp.json", ".vscode/settings.json", "*.code-workspace"},
 		User: []string{"{config}/Code/User/mcp.json"}, Lists: [][]string{{"servers"}, {"mcp", "servers"}, {"settings", "mcp", "servers"}},
 		Form: Typed, Settings: true, Variables: Variables{Tilde: true}},
@@ -75,7 +77,7 @@ var All = []*Host{
 		Lists: [][]string{{"context_servers"}}, Settings: true, Seconds: true},
 	{Name: "windsurf", Title: "Windsurf", User: []string{"~/.codeium/windsurf/mcp_config.json"}, Lists: servers},
 	{Name: "cline", Title: "Cline", User: []string{"${CLINE_MCP_SETTINGS_PATH}", "~/.cline/data/settings/cline_mcp_settings.json",
-		"{config}/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"}, Lists: servers, Seconds: true},
+		"{config}/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"}, Lists: servers, Exact: true, Seconds: true},
 	{Name: "copilot", Title: "Copilot CLI", Project: []string{".github/mcp.json", ".github/copilot/mcp.json", ".copilot/mcp-config.json"},
 		User: []string{"${COPILOT_HOME:-~/.copilot}/mcp-config.json"}, Lists: servers, Form: Copilot, Variables: Variables{Bare: true}},
 	{Name: "lmstudio", Title: "LM Studio", User: []string{"~/.lmstudio/mcp.json"}, Lists: servers},
