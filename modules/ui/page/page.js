@@ -162,7 +162,8 @@ const keyOf = n => n.id || n.dataset?.key || n.dataset?.focus;
 function merge(old, now) {
   if (old.nodeType === Node.TEXT_NODE) return old.data === now.data || (old.data = now.data);
   if (old.dataset.once && old.dataset.once === now.dataset.once) return;
-  for (const {name} of [...old.attributes]) if (!now.hasAttribute(name)) old.removeAttribute(name);
+  // Whether a row is open is what a person did last.
+  for (const {name} of [...old.attributes]) if (name !== "open" && !now.hasAttribute(name)) old.removeAttribute(name);
   for (const {name, value} of now.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
   for (const [type, handler] of Object.entries(now.handlers || {})) listen(old, type, handler);
   mergeChildren(old, now.childNodes);
@@ -198,7 +199,9 @@ function draw(...content) {
 // waitFor shows that a view is being made, unless an older state of it is shown.
 const waitFor = (...content) => $("main").dataset.view === where().view || draw(...content, el("p", {className: "soft", role: "status"}, "…"));
 
+let due = false; // a forced refresh stays due if a poll overtakes it
 async function refresh(force) {
+  force = due ||= !!force;
   const mine = ++serial, {view, query} = where();
   try {
     if (!views[view].own && (views[view].live || force || !places.length)) places = await api("places");
@@ -210,6 +213,7 @@ async function refresh(force) {
     // A view that has been left is not drawn over the one that is looked at.
     await views[view].show(query, key !== shown || force, (...content) => where().view + where().query === view + query && draw(...content));
     shown = key;
+    due = mine !== serial && due;
   } catch (err) {
     if (mine !== serial) return;
     if (err.status === 401) return draw(el("h2", {}, "This page needs its code"), el("p", {}, "Start ", el("code", {}, "dynmcp ui"), " and open the address that it prints."), failure(err));
