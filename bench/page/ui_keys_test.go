@@ -3,6 +3,7 @@
 package page
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -10,30 +11,74 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// A person who presses Tab slowly, while each poll brings other data, gets through a view: what is
-// drawn again keeps the focus.
-func TestUIKeepsTheFocus(t *testing.T) {
+// viewsOf has what tells that a view of newDesk is drawn, by its name.
+var viewsOf = map[string]string{
+	"servers": "document.querySelectorAll('.server').length === 4", "tools": "!!document.querySelector('.tool')", "calls": "!!document.querySelector('.call')",
+	"decisions": "document.body.textContent.includes('dynmcp doctor')", "reads": "document.querySelectorAll('main pre').length > 1", "add": "!!document.getElementById('find')",
+}
+
+// watched counts what the page draws and asks for. Answers come late, of two requests the second one first, as with a
+// slow network.
+const watched = `(drawn = under = asks = 0, wrapped = 0, went = new Set(),
+	fetch = (f => async (...a) => {
+		const late = asks++ % 2 ? LATE / 5 : LATE;
+		under++;
+		try { const r = await f(...a); await new Promise(done => setTimeout(done, late)); return r; } finally { under--; }
+	})(fetch),
+	draw = (f => (...a) => { f(...a); drawn++; })(draw),
+	held = () => ({focus: document.activeElement, selected: getSelection().toString(), top: scrollY,
+		open: [...document.querySelectorAll("main details[open]")], typed: [...document.querySelectorAll("main input, main textarea, main select")].map(e => e.value).join("\n")}),
+	lost = before => {
+		const now = held(), keys = [...document.querySelectorAll("main li[data-key]")].map(e => e.dataset.key);
+		if (now.focus !== before.focus) return "the focus, which was at " + before.focus.outerHTML.slice(0, 200);
+		if (now.selected !== before.selected) return "the selection " + before.selected;
+		if (now.top !== before.top) return "the place it was scrolled to: " + before.top + ", now " + now.top;
+		if (before.open.some(e => !e.isConnected || !e.open)) return "an open row";
+		if (now.typed !== before.typed) return "what was typed";
+		if (new Set(keys).size !== keys.length) return "a row's one place: it is there twice";
+		if (new Set(calls.lines.map(idOf)).size !== calls.lines.length) return "a call's one place: it is there twice";
+		return "";
+	}, true)`
+
+// A person who goes through each view with Tab, while it is drawn again with other data and answers overlap, keeps the
+// focus, the selection, the open rows, what is typed and the place. With DYNMCP_LONG a view is gone through for a
+// minute, at one Tab per 0.7 s and answers 0.9 s late; otherwise Tab follows as soon as the view is drawn again, which
+// is after each key and not only every second one, so that the pace makes no difference.
+func TestUIKeepsItsPlace(t *testing.T) {
+	steps, late, pace := 10, "40", time.Duration(0)
+	if os.Getenv("DYNMCP_LONG") != "" {
+		steps, late, pace = 86, "900", 700*time.Millisecond
+	}
 	d := newDesk(t)
 	p := openTab(t, d.address)
+	p.do(chromedp.EmulateViewport(1000, 300)) // less than a view is high
 	p.has("main .name", "files")
-	p.press(".server summary", "files") // its buttons are more to go through, and it stays open
-	for _, view := range []string{"Servers", "Calls"} {
-		p.view(view)
-		p.wait("document.querySelectorAll('main summary').length > 2")
-		value[bool](p, "(document.activeElement.blur(), document.querySelector('nav a').focus(), window.scrollTo(0, 0), true)")
-		seen := map[string]bool{}
-		for range 12 { // the links, and some elements of the view
-			p.do(chromedp.KeyEvent(kb.Tab))
-			d.use("files/echo", "again")
-			time.Sleep(700 * time.Millisecond) // the pace of a person; polls come every 2 s
-			at := value[string](p, "document.activeElement.dataset.focus || document.activeElement.tagName + document.activeElement.id")
-			if at == "BODY" || seen[at] {
-				t.Fatalf("%s: Tab leads to %s, after %v", view, at, seen)
-			}
-			seen[at] = true
+	value[bool](p, "(LATE = "+late+", true)")
+	value[bool](p, watched)
+	for _, view := range []string{"servers", "tools", "calls", "decisions", "add", "reads"} {
+		value[bool](p, "(location.hash = "+quote(view)+", true)")
+		p.wait("document.querySelector('main').dataset.view === " + quote(view) + " && under === 0 && " + viewsOf[view])
+		value[bool](p, `(document.querySelectorAll("main details > summary")[1]?.click(), went.clear(), wrapped = 0, document.querySelector("nav a").focus(), scrollTo(0, 60), true)`)
+		if view == "add" {
+			p.fill("#command-name", "typed")
+			value[bool](p, `(document.querySelector("nav a").focus(), true)`)
 		}
-		if view == "Servers" && !value[bool](p, "document.querySelectorAll('.server[open]').length === 1") {
-			t.Error("the open row is closed")
+		for i := range steps {
+			p.do(chromedp.KeyEvent(kb.Tab))
+			at := value[string](p, `(e => { const again = went.has(e); if (e === document.body) { wrapped += went.size + 1; went.clear(); } else went.add(e); return again ? e.outerHTML.slice(0, 200) : ""; })(document.activeElement)`)
+			if at != "" {
+				t.Fatalf("%s: Tab leads again to %s", view, at)
+			}
+			d.use([]string{"files/echo", "notes/echo"}[i%2], "again")
+			value[bool](p, `(/^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement.tagName) || getSelection().selectAllChildren(document.querySelector("main h2, main .name")), before = held(), was = drawn, refresh(true), refresh(true), true)`)
+			p.wait("drawn > was && under === 0")
+			time.Sleep(pace)
+			if lost := value[string](p, "lost(before)"); lost != "" {
+				t.Fatalf("%s: what is drawn again has lost %s", view, lost)
+			}
+		}
+		if n := value[int](p, "went.size + wrapped"); n < steps {
+			t.Errorf("%s: after %d times Tab went to %d elements", view, steps, n)
 		}
 	}
 }
