@@ -38,7 +38,7 @@ var execs = []string{"-e", "--env", "--env-file", "-u", "--user", "-w", "--workd
 // ssh: a session without a terminal gets no signal when the connection goes: the client sends none, though RFC
 // 4254, 6.9, would let it, and sshd hangs up only a terminal. -tt would have one, and break the lines (ssh(1), -t: "Multiple -t
 // options force tty allocation, even if ssh has no local tty"); a single -t does nothing without a local one.
-// -n and -f "redirect stdin from /dev/null" (ssh(1)). ServerAliveInterval of ssh_config(5) ends the client of a
+// -n "redirects stdin from /dev/null" (ssh(1)), and -f implies -n. ServerAliveInterval of ssh_config(5) ends the client of a
 // lost connection, not the far side: that is ClientAliveInterval of sshd_config(5).
 //
 // kubectl exec: "-i, --stdin: Pass stdin to the container", false by default; -t is left out where stdin is no
