@@ -49,7 +49,7 @@ func TestEachUserHasAShareOfTheRecord(t *testing.T) {
 		t.Errorf("the record has %d calls of the loud user, who uses less than there is room for", got)
 	}
 	lines := all(t, dir)
-	if last := lines[len(lines)-1]; last.Host != "loud" || last.Tool != "2 19" {
+	if last := lines[len(lines)-1]; last.Tool != "2 19" { // of the last round; a coarse clock gives many one time
 		t.Errorf("the last line is %+v", last)
 	}
 	var sum int64
