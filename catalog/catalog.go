@@ -150,10 +150,14 @@ func (c *Catalog) Index(name string, l *Listing) *Indexed {
 	if known := c.lastListing(name); known != nil {
 		l = l.with(known)
 	}
-	x := newIndex(l)
+	return c.searchable(name, newIndex(l))
+}
+
+// searchable returns an index for the catalogue, with what the first search would wait for.
+func (c *Catalog) searchable(name string, x *index) *Indexed {
 	s, _ := c.declared(name)
 	p := newServerView(s, x, "", nil, NoTasks)
-	p.found.Index() // now, so that the first search does not wait
+	p.found.Index()
 	p.found.About()
 	return &Indexed{p}
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -78,19 +79,16 @@ func (c *Catalog) IndexFor(principal, name string, l *Listing) *Indexed {
 	if known := own.of[name]; known != nil {
 		l = l.with(known.listing)
 	}
-	s, _ := c.declared(name)
 	digest := l.digest()
 	x := c.alike(name, digest)
 	if x == nil {
 		x = newIndex(l)
 		x.digest = digest
 	}
-	p := newServerView(s, x, "", nil, NoTasks)
-	p.found.Index() // as in Index
-	return &Indexed{p}
+	return c.searchable(name, x)
 }
 
-// alike returns the index of an equal listing of another principal, nil if there is none.
+// alike returns the index of an equal listing of another principal, or nil.
 func (c *Catalog) alike(server, digest string) *index {
 	if all := c.own.Load(); all != nil {
 		for _, own := range *all {
@@ -112,19 +110,13 @@ func (c *Catalog) PutFor(principal, name string, l *Indexed) bool {
 	if _, declared := c.indexed[name]; !declared || c.own.Load() == nil || !c.isPersonalLocked(name) {
 		return false
 	}
-	var x *index
-	if l != nil {
-		x = l.view.index
-	}
-	c.changeOwnLocked(func(of string, listed map[string]*index) {
-		switch {
-		case of != principal:
-		case x == nil:
+	c.changeOwnLocked(slices.Values([]string{principal}), func(listed map[string]*index) {
+		if l == nil {
 			delete(listed, name)
-		default:
-			listed[name] = x
+		} else {
+			listed[name] = l.view.index
 		}
-	}, principal)
+	})
 	return true
 }
 
@@ -146,7 +138,7 @@ func (c *Catalog) declareOwnLocked() {
 		c.own.Store(nil)
 		return
 	}
-	c.changeOwnLocked(func(_ string, listed map[string]*index) {
+	c.changeOwnLocked(c.principalsLocked(), func(listed map[string]*index) {
 		maps.DeleteFunc(listed, func(name string, _ *index) bool { return !personal[name] })
 	})
 }
@@ -154,27 +146,33 @@ func (c *Catalog) declareOwnLocked() {
 // forgetOwnLocked forgets what a server has listed to any principal.
 func (c *Catalog) forgetOwnLocked(name string) {
 	if c.own.Load() != nil {
-		c.changeOwnLocked(func(_ string, listed map[string]*index) { delete(listed, name) })
+		c.changeOwnLocked(c.principalsLocked(), func(listed map[string]*index) { delete(listed, name) })
 	}
 }
 
-// changeOwnLocked replaces what was listed to principals, and to those added, by what change makes of it.
-func (c *Catalog) changeOwnLocked(change func(principal string, listed map[string]*index), added ...string) {
-	next := map[string]*Own{}
-	before := map[string]*Own{}
+// principalsLocked returns the principals to whom something was listed.
+func (c *Catalog) principalsLocked() iter.Seq[string] {
 	if all := c.own.Load(); all != nil {
-		maps.Copy(before, *all)
+		return maps.Keys(*all)
 	}
-	for _, principal := range added {
-		if before[principal] == nil {
-			before[principal] = nothingOwn
-		}
+	return maps.Keys(map[string]*Own(nil))
+}
+
+// changeOwnLocked replaces what was listed to principals by what change makes of it.
+func (c *Catalog) changeOwnLocked(principals iter.Seq[string], change func(listed map[string]*index)) {
+	next := map[string]*Own{}
+	if all := c.own.Load(); all != nil {
+		maps.Copy(next, *all)
 	}
-	for principal, own := range before {
+	for principal := range principals {
 		listed := map[string]*index{}
-		maps.Copy(listed, own.of)
-		if change(principal, listed); len(listed) > 0 {
+		if own := next[principal]; own != nil {
+			maps.Copy(listed, own.of)
+		}
+		if change(listed); len(listed) > 0 {
 			next[principal] = newOwn(listed)
+		} else {
+			delete(next, principal)
 		}
 	}
 	c.own.Store(&next)
