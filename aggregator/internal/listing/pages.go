@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/catalog/names"
 	"github.com/dynmcp/dynmcp/internal/pins"
@@ -38,25 +40,24 @@ func ReadPages(ctx context.Context, conn *upstream.Conn, l *catalog.Listing, log
 	defer cancel()
 	var (
 		mu      sync.Mutex
-		reading sync.WaitGroup
+		reading errgroup.Group // for its limit: a page that cannot be read stops no other
 		pages   = map[string]string{}
-		places  = make(chan struct{}, atOnce)
 	)
+	reading.SetLimit(atOnce)
 	for uri := range uris {
-		places <- struct{}{}
-		reading.Go(func() {
-			defer func() { <-places }()
+		reading.Go(func() error {
 			digest, err := readPage(ctx, conn, uri)
 			if err != nil {
 				log.Warn("the page of a view cannot be read, and is not pinned", "upstream", conn.Name(), "uri", uri, "err", err)
-				return
+				return nil
 			}
 			mu.Lock()
 			defer mu.Unlock()
 			pages[uri] = digest
+			return nil
 		})
 	}
-	reading.Wait()
+	_ = reading.Wait()
 	l.Pages = pages
 }
 
