@@ -78,6 +78,9 @@ func (c Choice) Say(errOut *terminal.Writer, path string) {
 	}
 }
 
+// UserNames are the names that the user's own config may have.
+var UserNames = []string{"config.json", "config.yaml"}
+
 // NewUser returns the path of the user's own config, which need not exist, "" without a home directory.
 func NewUser() string {
 	if path := FindUser(); path != "" {
@@ -87,7 +90,7 @@ func NewUser() string {
 	if dir == "" {
 		return ""
 	}
-	return filepath.Join(dir, "dynmcp", "config.json")
+	return filepath.Join(dir, "dynmcp", UserNames[0])
 }
 
 // noFile is the error for a directory without a config file. It is fs.ErrNotExist.
@@ -103,7 +106,7 @@ func FindUser() string {
 	if dir == "" {
 		return ""
 	}
-	return firstFile(filepath.Join(dir, "dynmcp"), "config.json", "config.yaml")
+	return firstFile(filepath.Join(dir, "dynmcp"), UserNames...)
 }
 
 // firstFile returns the path of the first of these files that exists, or "".

@@ -112,7 +112,7 @@ func (r *removal) find(ctx context.Context) error {
 	}
 	entries, err := os.ReadDir(r.state)
 	for _, e := range entries {
-		if slices.Contains([]string{"config.json", "config.yaml", ".env"}, e.Name()) { // both directories may be one
+		if e.Name() == ".env" || slices.Contains(conf.UserNames, e.Name()) { // both directories may be one
 			r.kept = append(r.kept, e.Name())
 		}
 	}
