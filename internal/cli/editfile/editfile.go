@@ -96,13 +96,16 @@ func (f *File) Backup() string {
 		return f.Path + ".bak"
 	}
 	for i := 1; ; i++ {
-		path := filepath.Join(f.KeepIn, fmt.Sprintf("%d.bak", i))
+		path := f.kept(i)
 		text, err := regular.Read(context.Background(), path, regular.Large)
 		if err != nil && errors.Is(err, fs.ErrNotExist) || err == nil && bytes.Equal(text, f.Old) {
 			return path
 		}
 	}
 }
+
+// kept returns the path of a backup in KeepIn, of which 1 is the oldest.
+func (f *File) kept(i int) string { return filepath.Join(f.KeepIn, fmt.Sprintf("%d.bak", i)) }
 
 // BackupsBeside returns the paths of the backups beside a file, the oldest first. Older versions of dynmcp
 // kept all of a host's file there.
@@ -123,7 +126,7 @@ func BackupsBeside(path string) (all []string) {
 func (f *File) Backups() (all [][]byte) {
 	paths := BackupsBeside(f.Path)
 	for i := 1; ; i++ {
-		path := filepath.Join(f.KeepIn, fmt.Sprintf("%d.bak", i))
+		path := f.kept(i)
 		if _, err := os.Lstat(path); err != nil {
 			break
 		}
