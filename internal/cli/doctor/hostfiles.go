@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
@@ -40,12 +41,7 @@ func (d *doctor) checkHostFiles(ctx context.Context) {
 
 // reads reports whether a file is one of the config.
 func (d *doctor) reads(path string) bool {
-	for _, source := range d.Cfg.Sources {
-		if hosts.SameFile(source, path) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.Cfg.Sources, func(source string) bool { return hosts.SameFile(source, path) })
 }
 
 // checkHostFile reports which servers of a file are read, and which of their keys as others. If notes, it
