@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
@@ -115,9 +114,10 @@ func testSelfLoops(t *testing.T, end func(t *testing.T, host *mcptest.Host)) {
 			}
 			var said []byte
 			var err error
-			for until := time.Now().Add(time.Minute); !strings.Contains(string(said), want) && time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
-				said, err = os.ReadFile(filepath.Join(dir, "stderr")) // a call does not wait for a slow start
-			}
+			mcptest.Eventually(t, "the way is refused", func() bool { // a call does not wait for a slow start
+				said, err = os.ReadFile(filepath.Join(dir, "stderr"))
+				return strings.Contains(string(said), want)
+			})
 			end(t, host)
 			if err != nil || !strings.Contains(string(said), want) {
 				t.Errorf("got %s, %v", said, err)
