@@ -9,8 +9,8 @@ import (
 	"github.com/dynmcp/dynmcp/lazy"
 )
 
-// doubtFor is how long a failed start counts: whoever mends a server without telling dynmcp
-// waits for it again a day later.
+// doubtFor is how long a failed start counts. A server that was mended without a change of the config
+// is waited for again after that time.
 const doubtFor = 24 * time.Hour
 
 // Doubts are the servers for which sessions, of this run or an earlier one, waited in vain: it costs
