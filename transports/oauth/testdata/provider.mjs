@@ -8,7 +8,8 @@ import { pathToFileURL } from 'node:url'
 console.info = console.warn = () => {} // it says that this is for tests only
 const { default: Provider } = await import(pathToFileURL(process.argv[2] + '/oidc-provider/lib/index.js'))
 
-// result returns the answer to an MCP request. The only tool says whose token came, and with which scopes.
+// result returns the answer to an MCP request. The only tool says whose token came, and with which scopes,
+// in order of their names: a scope is a set (RFC 6749, 3.3), and the Go SDK requests it in any order.
 function result({ method }, { sub, scope }) {
   switch (method) {
     case 'initialize':
@@ -16,7 +17,7 @@ function result({ method }, { sub, scope }) {
     case 'tools/list':
       return { tools: [{ name: 'whoami', description: 'Says whose token this is.', inputSchema: { type: 'object' } }] }
     case 'tools/call':
-      return { content: [{ type: 'text', text: `${sub} with ${scope}` }] }
+      return { content: [{ type: 'text', text: `${sub} with ${scope.split(' ').sort().join(' ')}` }] }
   }
 }
 
