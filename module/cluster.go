@@ -4,12 +4,13 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/gateway"
-	"github.com/dynmcp/dynmcp/transports/oauth"
 )
 
 // A Cluster is the flags of a verb that select a cluster.
@@ -21,7 +22,7 @@ type Cluster interface {
 	// Name returns the name of this replica. Without a cluster it may be empty.
 	Name() string
 	// Logins opens the logins that the replicas share, for a verb. The caller must call end.
-	Logins(ctx context.Context, verb string) (logins *oauth.LoginStore, end func(), err error)
+	Logins(ctx context.Context, verb string) (logins *logins.Store, end func(), err error)
 	// Open connects to the cluster; it returns nil without one. The caller must call Close.
 	Open(ctx context.Context, version string, log *slog.Logger) (Replica, error)
 }
@@ -33,7 +34,7 @@ type Replica interface {
 	// Join makes the run a member, SetOptions makes its aggregator one.
 	Join(context.Context) error
 	SetOptions(context.Context, *aggregator.Options) error
-	Logins(context.Context) (*oauth.LoginStore, error)
+	Logins(context.Context) (*logins.Store, error)
 	Gateway(*aggregator.Aggregator) *gateway.Replicas
 	// Serve serves the other replicas until stop is called, Drain gives away what runs here.
 	Serve(*aggregator.Aggregator, *gateway.Gateway) (stop func())
@@ -59,7 +60,7 @@ func (alone) AddFlags(*cobra.Command, bool) {}
 func (alone) Servers() string               { return "" }
 func (alone) Name() string                  { return "" }
 
-func (alone) Logins(context.Context, string) (*oauth.LoginStore, func(), error) {
+func (alone) Logins(context.Context, string) (*logins.Store, func(), error) {
 	return nil, func() {}, nil
 }
 

@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"net/http"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/aggregator/surface"
@@ -18,7 +20,6 @@ import (
 	"github.com/dynmcp/dynmcp/internal/secretref"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/gateway"
-	"github.com/dynmcp/dynmcp/transports/oauth"
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
@@ -115,7 +116,7 @@ type Run struct {
 
 // Logins have a store, that of the cluster if there is one.
 type Logins interface {
-	Store() (*oauth.LoginStore, error)
+	Store() (*logins.Store, error)
 }
 
 // A Part is what a module does in a run: it hears the events. End ends what it began.

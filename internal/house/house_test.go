@@ -57,8 +57,6 @@ var outgrown = map[string]struct {
 
 	"package catalog": {4_400, "what extensions need of lists, shorter lines of many servers, and listings of each user came"},
 
-	"package transports/oauth": {4_350, "logins of each user, and the exchange of tokens came"},
-
 	"package transports/upstream": {4_300, "an adapter of a module answers in place of a server"},
 
 	"references up in aggregator": {21, "a wait belongs to a session, which refers to the aggregator that it is served by"},

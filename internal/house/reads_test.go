@@ -56,7 +56,7 @@ var mayOpen = map[string]string{
 	"internal/cli/localhttp/system_unix.go OpenLog":           "opened for writing, without waiting",
 	"internal/cli/localhttp/system_windows.go OpenLog":        "opened for writing",
 	"internal/cli/localhttp/system_windows.go writePrivately": "created by this call",
-	"transports/oauth/files.go lockFile":                      "a lock, opened for reading and writing",
+	"transports/oauth/logins/files.go lockFile":               "a lock, opened for reading and writing",
 	"internal/cli/editfile/editfile.go Lock":                  "a lock, opened for reading and writing",
 	"internal/cli/crash/crash.go begin":                       "creates a file with a name of its own",
 	"internal/cli/crash/crash.go atEnd":                       "appends to that file",

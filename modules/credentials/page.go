@@ -12,10 +12,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	"github.com/dynmcp/dynmcp/internal/activity"
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/record"
-	"github.com/dynmcp/dynmcp/transports/oauth"
 )
 
 // The page of a user holds nothing until he gives it his token.
@@ -85,7 +86,7 @@ const (
 )
 
 // overview answers with what a user has, and with nothing of another.
-func (p *route) overview(w http.ResponseWriter, r *http.Request, store *oauth.LoginStore, principal string) {
+func (p *route) overview(w http.ResponseWriter, r *http.Request, store *logins.Store, principal string) {
 	names, logins, err := p.kept(store, principal)
 	if err != nil {
 		deny(w, statusOf(err), err)

@@ -16,12 +16,12 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/gateway"
-	"github.com/dynmcp/dynmcp/transports/oauth"
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 )
 
-type logins struct{ store *oauth.LoginStore }
+type aStore struct{ store *logins.Store }
 
-func (l logins) Store() (*oauth.LoginStore, error) { return l.store, nil }
+func (l aStore) Store() (*logins.Store, error) { return l.store, nil }
 
 // A user's page has his values, logins and calls, and nothing of another: also not of one who has the
 // same name at another issuer, or whose name is the subject of the user.
@@ -34,7 +34,7 @@ func TestPageIsOfItsUserAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := oauth.NewStore(filepath.Join(t.TempDir(), "logins"))
+	store := logins.NewFiles(filepath.Join(t.TempDir(), "logins"))
 	users := []string{"https://a.example alice", "https://b.example alice", "alice", "https://a.example bob"}
 	record, err := activity.Open(activity.LogOptions{Dir: dir, Bytes: 1 << 20, Age: time.Hour, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -47,7 +47,7 @@ func TestPageIsOfItsUserAlone(t *testing.T) {
 		record.Add(activity.Entry{Line: activity.Line{Time: time.Now(), Session: "s", Principal: user, Server: "wiki", Tool: fmt.Sprintf("tool_%d", i), Outcome: "done", Kind: "ok"}, User: user})
 	}
 	record.Close()
-	p := &route{logins: logins{store}}
+	p := &route{logins: aStore{store}}
 	p.cfg.Store(cfg)
 	for i, user := range users {
 		w := httptest.NewRecorder()

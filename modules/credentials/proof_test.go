@@ -23,6 +23,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/dynmcp/dynmcp/aggregator"
@@ -34,7 +36,6 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/gateway"
 	"github.com/dynmcp/dynmcp/transports/host"
-	"github.com/dynmcp/dynmcp/transports/oauth"
 )
 
 // The load of TestNoCredentialIsCrossed. DYNMCP_CREDENTIAL_CALLS is another number of calls.
@@ -109,7 +110,7 @@ type world struct {
 	memory   *memkv.Memory
 	watched  func(records.Bucket) records.Bucket // of the logins of replicas; may be nil
 	keys     *seal.Keys
-	store    *oauth.LoginStore // of the operator
+	store    *logins.Store // of the operator
 	replicas [2]atomic.Pointer[replica]
 }
 
@@ -161,7 +162,7 @@ func (w *world) config(text string) *schema.Config {
 }
 
 // connect returns the logins in the shared state.
-func (w *world) connect() *oauth.LoginStore {
+func (w *world) connect() *logins.Store {
 	connection := w.memory.Connect()
 	w.t.Cleanup(func() { connection.Close() })
 	bucket, err := connection.Bucket(context.Background(), "logins")
@@ -171,13 +172,13 @@ func (w *world) connect() *oauth.LoginStore {
 	if w.watched != nil {
 		bucket = w.watched(bucket)
 	}
-	return oauth.NewShared(bucket, w.keys, slog.New(slog.DiscardHandler))
+	return logins.NewShared(bucket, w.keys, logins.LockTime, slog.New(slog.DiscardHandler))
 }
 
 // start starts a replica, in place of one that was closed.
 func (w *world) start(i int) {
 	store := w.connect()
-	logins := login.Of(func() (*oauth.LoginStore, error) { return store, nil }, slog.New(slog.DiscardHandler))
+	logins := login.Of(func() (*logins.Store, error) { return store, nil }, slog.New(slog.DiscardHandler))
 	agg, err := aggregator.New(w.cfg, aggregator.Options{Version: "test", Logins: logins, Keys: seal.Random(), StoreDir: w.listings})
 	if err != nil {
 		w.t.Fatal(err)
@@ -208,7 +209,7 @@ func (w *world) principal(user string) string { return w.issuer.URL + " " + user
 // logIn stores a new login of a user at a service, as the flow of a login does.
 func (w *world) logIn(s *service, user string) {
 	server := w.server(s)
-	key := oauth.KeyOf(server).Of(w.principal(user))
+	key := logins.KeyOf(server).Of(w.principal(user))
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	_, unlock, err := w.store.Lock(ctx, key)
@@ -218,7 +219,7 @@ func (w *world) logIn(s *service, user string) {
 	}
 	defer unlock()
 	access, refresh := s.issue(user, true)
-	l := &oauth.Login{Server: s.name, Principal: key.Principal, Issuer: s.URL, Resource: server.URL, ClientID: "gw", TokenURL: s.URL + "/token", Issued: time.Now(), Expires: time.Now().Add(s.life)}
+	l := &logins.Login{Server: s.name, Principal: key.Principal, Issuer: s.URL, Resource: server.URL, ClientID: "gw", TokenURL: s.URL + "/token", Issued: time.Now(), Expires: time.Now().Add(s.life)}
 	l.AccessToken, l.RefreshToken = access, refresh
 	if err := w.store.Save(key, l); err != nil {
 		w.t.Error(err)
@@ -373,7 +374,7 @@ func TestNoCredentialIsCrossed(t *testing.T) {
 				time.Sleep(20 * time.Millisecond)
 				w.logIn(s, name)
 			case 2: // he ends it here
-				if _, err := w.store.Delete(oauth.KeyOf(w.server(s)).Of(w.principal(name))); err != nil {
+				if _, err := w.store.Delete(logins.KeyOf(w.server(s)).Of(w.principal(name))); err != nil {
 					t.Error(err)
 				}
 				time.Sleep(20 * time.Millisecond)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/internal/records"
@@ -87,7 +89,7 @@ func (p *route) ServeOwn(w http.ResponseWriter, r *http.Request, principal strin
 const loginOf = "login/"
 
 // list answers with what a user keeps, by name.
-func (p *route) list(w http.ResponseWriter, store *oauth.LoginStore, principal string) {
+func (p *route) list(w http.ResponseWriter, store *logins.Store, principal string) {
 	names, logins, err := p.kept(store, principal)
 	if err != nil {
 		deny(w, statusOf(err), err)
@@ -97,23 +99,23 @@ func (p *route) list(w http.ResponseWriter, store *oauth.LoginStore, principal s
 }
 
 // kept returns the names of a user's values, and the servers where he is logged in.
-func (p *route) kept(store *oauth.LoginStore, principal string) (names, logins []string, err error) {
+func (p *route) kept(store *logins.Store, principal string) (names, at []string, err error) {
 	names, err = store.ValueNames(principal)
-	logins = []string{}
+	at = []string{}
 	for _, s := range p.cfg.Load().Servers {
 		if !s.Credentials.User || err != nil {
 			continue
 		}
-		var l *oauth.Login
-		if l, err = store.Peek(oauth.KeyOf(s).Of(principal)); l != nil && (l.HasToken || l.Renews) {
-			logins = append(logins, s.Name)
+		var l *logins.Login
+		if l, err = store.Peek(logins.KeyOf(s).Of(principal)); l != nil && (l.HasToken || l.Renews) {
+			at = append(at, s.Name)
 		}
 	}
-	return append([]string{}, names...), logins, err
+	return append([]string{}, names...), at, err
 }
 
 // logout ends the login of a user at a server.
-func (p *route) logout(w http.ResponseWriter, r *http.Request, store *oauth.LoginStore, principal, name string) {
+func (p *route) logout(w http.ResponseWriter, r *http.Request, store *logins.Store, principal, name string) {
 	var was bool
 	var err error
 	for _, s := range p.cfg.Load().Servers {
@@ -134,15 +136,15 @@ func (p *route) logout(w http.ResponseWriter, r *http.Request, store *oauth.Logi
 }
 
 // put keeps the body of a request.
-func put(w http.ResponseWriter, r *http.Request, store *oauth.LoginStore, principal, name string) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, oauth.MaxValue+2))
+func put(w http.ResponseWriter, r *http.Request, store *logins.Store, principal, name string) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, logins.MaxValue+2))
 	value := secretref.TrimNewline(string(body))
 	if err != nil {
-		deny(w, http.StatusRequestEntityTooLarge, fmt.Errorf("the value cannot be read, or is larger than %d KiB", oauth.MaxValue>>10))
+		deny(w, http.StatusRequestEntityTooLarge, fmt.Errorf("the value cannot be read, or is larger than %d KiB", logins.MaxValue>>10))
 		return
 	}
 	cli.Secrets.Rotate("value "+name+" of "+principal, value)
-	if err := oauth.CheckValue(name, value); err != nil {
+	if err := logins.CheckValue(name, value); err != nil {
 		deny(w, http.StatusBadRequest, err)
 		return
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/internal/cli"
@@ -14,7 +16,6 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/secret"
 	"github.com/dynmcp/dynmcp/internal/secretref"
 	"github.com/dynmcp/dynmcp/module"
-	"github.com/dynmcp/dynmcp/transports/oauth"
 )
 
 // verb manages the values of users.
@@ -42,10 +43,10 @@ it within some seconds.`,
   gh auth token | dynmcp credential set GITHUB_TOKEN --principal bearer`,
 	Args: oneName,
 	New: func(cmd *cobra.Command) cli.Run {
-		return withStore(cmd, func(ctx context.Context, cmd *cobra.Command, store *oauth.LoginStore, principal string, args []string) error {
+		return withStore(cmd, func(ctx context.Context, cmd *cobra.Command, store *logins.Store, principal string, args []string) error {
 			value, err := askValue(cmd, args[0])
 			if err == nil {
-				err = oauth.CheckValue(args[0], value)
+				err = logins.CheckValue(args[0], value)
 			}
 			if err == nil {
 				_, err = store.SetValue(ctx, principal, args[0], value)
@@ -62,7 +63,7 @@ var listVerb = cli.Verb{
 	Example: "  dynmcp credential list",
 	Args:    cli.NoArguments,
 	New: func(cmd *cobra.Command) cli.Run {
-		return withStore(cmd, func(_ context.Context, cmd *cobra.Command, store *oauth.LoginStore, principal string, _ []string) error {
+		return withStore(cmd, func(_ context.Context, cmd *cobra.Command, store *logins.Store, principal string, _ []string) error {
 			names, err := store.ValueNames(principal)
 			out := cli.Stdout(cmd)
 			for _, name := range names {
@@ -80,7 +81,7 @@ var removeVerb = cli.Verb{
 	Example: "  dynmcp credential remove GITHUB_TOKEN",
 	Args:    oneName,
 	New: func(cmd *cobra.Command) cli.Run {
-		return withStore(cmd, func(ctx context.Context, _ *cobra.Command, store *oauth.LoginStore, principal string, args []string) error {
+		return withStore(cmd, func(ctx context.Context, _ *cobra.Command, store *logins.Store, principal string, args []string) error {
 			was, err := store.SetValue(ctx, principal, args[0], "")
 			if err == nil && !was {
 				return hint.With(fmt.Errorf("there is no value %s", args[0]), "dynmcp credential list lists them")
@@ -93,13 +94,13 @@ var removeVerb = cli.Verb{
 var oneName = cli.One("no name given", "NAME; dynmcp credential list lists the names")
 
 // withStore adds the flags of all these verbs, and calls use with the store that they select.
-func withStore(cmd *cobra.Command, use func(context.Context, *cobra.Command, *oauth.LoginStore, string, []string) error) cli.Run {
+func withStore(cmd *cobra.Command, use func(context.Context, *cobra.Command, *logins.Store, string, []string) error) cli.Run {
 	cluster := module.ClusterOf(cmd.Context())
 	cluster.AddFlags(cmd, false)
 	principal := cmd.Flags().String("principal", "", "the `user` of the gateway whose values they are (default the one who runs dynmcp)")
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	return cli.Interruptible(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		return login.WithStore(ctx, cluster, func(store *oauth.LoginStore) error { return use(ctx, cmd, store, *principal, args) })
+		return login.WithStore(ctx, cluster, func(store *logins.Store) error { return use(ctx, cmd, store, *principal, args) })
 	})
 }
 
@@ -110,7 +111,7 @@ func askValue(cmd *cobra.Command, name string) (string, error) {
 	if in := cli.Terminal(cmd); in != nil {
 		text, err = secret.ReadUnseen(cmd.Context(), int(in.Fd()), cli.Stderr(cmd), "The value "+name+": ")
 	} else {
-		text, err = io.ReadAll(io.LimitReader(cmd.InOrStdin(), oauth.MaxValue+2))
+		text, err = io.ReadAll(io.LimitReader(cmd.InOrStdin(), logins.MaxValue+2))
 	}
 	if err != nil {
 		return "", fmt.Errorf("read the value: %w", err)

@@ -58,3 +58,18 @@ func secretsIn(body []byte) []string {
 	}
 	return secrets
 }
+
+// Stated returns what an entry states of its login in place of the server, as keys and values, "" if
+// nothing.
+func Stated(a *schema.Auth) string {
+	if a == nil {
+		return ""
+	}
+	var all []string
+	for _, one := range [][2]string{{"issuer", a.Issuer}, {"code_challenge", a.CodeChallenge}, {"callback", a.Callback}} {
+		if one[1] != "" {
+			all = append(all, one[0]+" "+one[1])
+		}
+	}
+	return strings.Join(all, ", ")
+}

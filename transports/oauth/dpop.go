@@ -3,18 +3,17 @@ package oauth
 import (
 	"bytes"
 	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
@@ -112,12 +111,12 @@ func wantsNonce(resp *http.Response) bool {
 type tokenProver struct {
 	proofs
 	next     http.RoundTripper
-	login    *Login     // holds the key, which is created for the first proof
-	resource *discovery // may require a key; nil if the login already has one, or needs none
+	login    *logins.Login // holds the key, which is created for the first proof
+	resource *discovery    // may require a key; nil if the login already has one, or needs none
 }
 
 // proveTokens puts a tokenProver in front of the client of a login.
-func proveTokens(client *http.Client, login *Login, resource *discovery) {
+func proveTokens(client *http.Client, login *logins.Login, resource *discovery) {
 	client.Transport = &tokenProver{next: client.Transport, login: login, resource: resource}
 }
 
@@ -127,38 +126,13 @@ func (p *tokenProver) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !wanted || req.Method != http.MethodPost || !strings.HasPrefix(req.Header.Get("Content-Type"), formType) {
 		return p.next.RoundTrip(req)
 	}
-	key, err := p.login.proofKey()
+	key, err := p.login.ProofKey()
 	if err == nil && key == nil {
-		key, err = p.login.newProofKey()
+		key, err = p.login.NewProofKey()
 	}
 	if err != nil {
 		closeBody(req)
 		return nil, err
 	}
 	return p.send(p.next, req, key, "")
-}
-
-func (s *Secrets) newProofKey() (*ecdsa.PrivateKey, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	s.DPoPKey = base64.StdEncoding.EncodeToString(der)
-	return key, err
-}
-
-// proofKey returns the key that the tokens of a login are bound to, nil if they are unbound.
-func (s *Secrets) proofKey() (*ecdsa.PrivateKey, error) {
-	if s.DPoPKey == "" {
-		return nil, nil
-	}
-	der, err := base64.StdEncoding.DecodeString(s.DPoPKey)
-	if err == nil {
-		parsed, _ := x509.ParsePKCS8PrivateKey(der)
-		if key, ok := parsed.(*ecdsa.PrivateKey); ok {
-			return key, nil
-		}
-	}
-	return nil, errors.New("the key that its tokens are bound to is broken")
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -25,7 +27,7 @@ func TestTokensThatAreBoundToAKey(t *testing.T) {
 			as := mcptest.NewAuthServer(t, opts)
 			server := serverOf(as, nil)
 			store := loggedIn(t, server)
-			before, err := store.Load(KeyOf(server))
+			before, err := store.Load(logins.KeyOf(server))
 			if err != nil || before.DPoPKey == "" {
 				t.Fatalf("the login was stored without its key, %v", err)
 			}
@@ -34,13 +36,13 @@ func TestTokensThatAreBoundToAKey(t *testing.T) {
 			wantStatus(t, client, server, "{}", http.StatusOK)
 			as.Expire()
 			wantStatus(t, client, server, "{}", http.StatusOK)
-			after, err := store.Load(KeyOf(server))
+			after, err := store.Load(logins.KeyOf(server))
 			if err != nil || as.Count("refresh") != 1 || after.DPoPKey != before.DPoPKey || after.AccessToken == before.AccessToken {
 				t.Errorf("%d refreshes, the same key: %t, %v", as.Count("refresh"), after.DPoPKey == before.DPoPKey, err)
 			}
 
 			server.Auth = &schema.Auth{Grant: schema.GrantClientCredentials, ClientID: "machine", ClientSecret: "key of machine"}
-			client, _ = clientFor(t, NewStore(t.TempDir()+"/logins"), server)
+			client, _ = clientFor(t, logins.NewFiles(t.TempDir()+"/logins"), server)
 			wantStatus(t, client, server, "{}", http.StatusOK)
 			if as.Count("call") != 4 || as.Count("invalid_dpop_proof") != 0 || (as.Count("use_dpop_nonce") > 0) != opts.Nonces {
 				t.Errorf("%d calls, %d wrong proofs, %d without the nonce", as.Count("call"), as.Count("invalid_dpop_proof"), as.Count("use_dpop_nonce"))
@@ -96,13 +98,13 @@ func TestKeysThatProveNothing(t *testing.T) {
 	}})
 	server := serverOf(as, nil)
 	store := loggedIn(t, server)
-	if l, err := store.Load(KeyOf(server)); err != nil || l.DPoPKey != "" {
+	if l, err := store.Load(logins.KeyOf(server)); err != nil || l.DPoPKey != "" {
 		t.Errorf("a key was stored, %v", err)
 	}
 	client, _ := clientFor(t, store, server)
 	wantStatus(t, client, server, "{}", http.StatusOK)
 
-	err := store.Update(deadline(t), KeyOf(server), func(l *Login) bool {
+	err := store.Update(deadline(t), logins.KeyOf(server), func(l *logins.Login) bool {
 		l.DPoPKey = "br0ken"
 		return true
 	})

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
@@ -81,7 +83,7 @@ type Exchanges struct {
 	Callers *Callers
 
 	mu    sync.Mutex
-	byKey map[Key]*Exchange
+	byKey map[logins.Key]*Exchange
 }
 
 // For returns the exchange of a user's token for a server that has one.
@@ -89,7 +91,7 @@ func (all *Exchanges) For(server schema.Server, principal string) *Exchange {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	all.complete()
-	key := KeyOf(server).Of(principal)
+	key := logins.KeyOf(server).Of(principal)
 	x := all.byKey[key]
 	if x == nil && len(all.byKey) >= maxSessions {
 		clear(all.byKey)
@@ -97,7 +99,7 @@ func (all *Exchanges) For(server schema.Server, principal string) *Exchange {
 	if x == nil || *x.server.Credentials.Exchange != *server.Credentials.Exchange || x.server.TLS != server.TLS {
 		x = &Exchange{LoginOptions: all.LoginOptions, callers: all.Callers, key: key, server: server}
 		if all.byKey == nil {
-			all.byKey = map[Key]*Exchange{}
+			all.byKey = map[logins.Key]*Exchange{}
 		}
 		all.byKey[key] = x
 	}
@@ -109,12 +111,12 @@ func (all *Exchanges) For(server schema.Server, principal string) *Exchange {
 type Exchange struct {
 	LoginOptions
 	callers *Callers
-	key     Key
+	key     logins.Key
 	server  schema.Server
 	group   singleflight.Group
 
 	mu      sync.Mutex
-	got     *Login // nil before the first
+	got     *logins.Login // nil before the first
 	retryAt time.Time
 	failed  error
 }
@@ -177,7 +179,7 @@ func (x *Exchange) token(ctx context.Context, rejected string) (string, error) {
 	x.mu.Lock()
 	got := x.got
 	x.mu.Unlock()
-	if got != nil && got.AccessToken != rejected && got.fresh(time.Now()) {
+	if got != nil && got.AccessToken != rejected && got.Fresh(time.Now()) {
 		return got.AccessToken, nil
 	}
 	return oneToken(ctx, &x.group, rejected, x.exchange)
@@ -200,11 +202,11 @@ func (x *Exchange) exchange(ctx context.Context) (string, error) {
 	if wait > 0 {
 		return "", failed
 	}
-	x.Hide(x.key.slot()+", caller", subject)
+	x.Hide(x.key.Slot()+", caller", subject)
 	token, err := x.request(ctx, subject)
-	made := &Login{Server: x.key.Server, Principal: x.key.Principal}
+	made := &logins.Login{Server: x.key.Server, Principal: x.key.Principal}
 	if err == nil {
-		err = made.take(token)
+		err = takeToken(made, token)
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -220,7 +222,7 @@ func (x *Exchange) exchange(ctx context.Context) (string, error) {
 	if made.Expires.IsZero() {
 		made.Expires = made.Issued.Add(unstatedLife)
 	}
-	x.Hide(x.key.slot(), made.AccessToken)
+	x.Hide(x.key.Slot(), made.AccessToken)
 	x.got, x.failed, x.retryAt = made, nil, time.Time{}
 	return made.AccessToken, nil
 }
@@ -270,7 +272,7 @@ func (x *Exchange) request(ctx context.Context, subject string) (*oauth2.Token, 
 	if kind := grant.Extra("issued_token_type"); kind != oauthex.TokenTypeIDJAG {
 		return nil, errors.New("the identity provider issued another token type than an id-jag")
 	}
-	x.Hide(x.key.slot()+", grant", grant.AccessToken)
+	x.Hide(x.key.Slot()+", grant", grant.AccessToken)
 	return x.post(ctx, c.GrantURL, cmp.Or(c.GrantClientID, c.ClientID), c.GrantClientSecret, url.Values{"grant_type": {grantJWT}, "assertion": {grant.AccessToken}})
 }
 

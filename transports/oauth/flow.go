@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
@@ -38,9 +40,9 @@ type Flow struct {
 }
 
 // Run logs in and stores the login. It ends with ctx.
-func (f *Flow) Run(ctx context.Context) (*Login, error) {
+func (f *Flow) Run(ctx context.Context) (*logins.Login, error) {
 	f.complete()
-	key := KeyOf(f.Server).Of(f.Principal)
+	key := logins.KeyOf(f.Server).Of(f.Principal)
 	before, err := f.Store.Load(key)
 	if err != nil {
 		return nil, err
@@ -55,7 +57,7 @@ func (f *Flow) Run(ctx context.Context) (*Login, error) {
 		return nil, err
 	}
 
-	client, err := newClient(f.Server, f.Hide, key.slot())
+	client, err := newClient(f.Server, f.Hide, key.Slot())
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +65,7 @@ func (f *Flow) Run(ctx context.Context) (*Login, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := &Login{Server: f.Server.Name, Principal: f.Principal}
+	made := &logins.Login{Server: f.Server.Name, Principal: f.Principal}
 	proveTokens(client, made, resource)
 	config := &auth.AuthorizationCodeHandlerConfig{
 		RedirectURL:           back.RedirectURL,
@@ -80,7 +82,7 @@ func (f *Flow) Run(ctx context.Context) (*Login, error) {
 			if made.ClientSecret == "" {
 				made.AuthStyle = oauth2.AuthStyleInParams // nothing to authenticate with
 			}
-			return oauth2.StaticTokenSource(token), made.take(token)
+			return oauth2.StaticTokenSource(token), takeToken(made, token)
 		},
 	}
 	f.registration(config, resource)
@@ -104,7 +106,7 @@ func (f *Flow) Run(ctx context.Context) (*Login, error) {
 }
 
 // listen opens what the browser comes back to.
-func (f *Flow) listen(key Key) (*callback, error) {
+func (f *Flow) listen(key logins.Key) (*callback, error) {
 	if f.Web != nil {
 		return f.Web.callback(key)
 	}
@@ -146,7 +148,7 @@ func (f *Flow) registration(config *auth.AuthorizationCodeHandlerConfig, resourc
 
 // scopes returns the scopes to request: those of the config or else the server, those of the
 // previous login, those that the server requested since, and those that the user adds.
-func (f *Flow) scopes(named []string, before *Login) []string {
+func (f *Flow) scopes(named []string, before *logins.Login) []string {
 	if a := f.Server.Auth; a != nil && a.Scope != "" {
 		named = strings.Fields(a.Scope)
 	}

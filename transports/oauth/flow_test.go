@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -61,7 +63,7 @@ func TestLogin(t *testing.T) {
 			if got := as.Asked(); len(got) != 1 || !slices.Equal(slices.Sorted(strings.FieldsSeq(got[0])), want) {
 				t.Errorf("asked for %q, want %q", got, test.scopes)
 			}
-			l, err := store.Load(KeyOf(server))
+			l, err := store.Load(logins.KeyOf(server))
 			if err != nil || l == nil {
 				t.Fatalf("nothing was stored: %v", err)
 			}
@@ -122,12 +124,12 @@ func TestLoginRefuses(t *testing.T) {
 			t.Parallel()
 			as := mcptest.NewAuthServer(t, test.server)
 			server := serverOf(as, test.auth)
-			store := NewStore(t.TempDir() + "/logins")
+			store := logins.NewFiles(t.TempDir() + "/logins")
 			_, err := flowFor(t, store, server).Run(deadline(t))
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
-			if l, _ := store.Load(KeyOf(server)); l != nil {
+			if l, _ := store.Load(logins.KeyOf(server)); l != nil {
 				t.Error("a login was stored")
 			}
 		})
@@ -154,7 +156,7 @@ func TestPagesOfEvilServersAreNotShown(t *testing.T) {
 				})
 				return true
 			}})
-			flow := flowFor(t, NewStore(t.TempDir()+"/logins"), serverOf(as, nil))
+			flow := flowFor(t, logins.NewFiles(t.TempDir()+"/logins"), serverOf(as, nil))
 			flow.Show = func(address string) { t.Errorf("shown: %s", address) }
 			if _, err := flow.Run(deadline(t)); err == nil {
 				t.Error("no error")
@@ -179,7 +181,7 @@ func TestEndpointsThatNeverAnswer(t *testing.T) {
 				<-r.Context().Done()
 				return true
 			}})
-			store := NewStore(t.TempDir() + "/logins")
+			store := logins.NewFiles(t.TempDir() + "/logins")
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			if _, err := flowFor(t, store, serverOf(as, nil)).Run(ctx); err == nil || ctx.Err() != nil {
@@ -193,7 +195,7 @@ func TestEndpointsThatNeverAnswer(t *testing.T) {
 func TestLoginOfSomebodyElseIsIgnored(t *testing.T) {
 	t.Parallel()
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
-	flow := flowFor(t, NewStore(t.TempDir()+"/logins"), serverOf(as, nil))
+	flow := flowFor(t, logins.NewFiles(t.TempDir()+"/logins"), serverOf(as, nil))
 	browse := flow.Show
 	flow.Show = func(address string) {
 		u, _ := url.Parse(address)
@@ -221,7 +223,7 @@ func TestPastedAddressOfAnotherLogin(t *testing.T) {
 		` "http://127.0.0.1:1/callback?code=c&state=other" `: "of another login: state mismatch",
 	} {
 		pasted := make(chan string, 1)
-		flow := &Flow{LoginOptions: LoginOptions{Store: NewStore(t.TempDir() + "/logins")}, Server: serverOf(as, nil), Pasted: pasted, Show: func(string) { pasted <- text }}
+		flow := &Flow{LoginOptions: LoginOptions{Store: logins.NewFiles(t.TempDir() + "/logins")}, Server: serverOf(as, nil), Pasted: pasted, Show: func(string) { pasted <- text }}
 		if _, err := flow.Run(deadline(t)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v", text, err)
 		}
@@ -232,7 +234,7 @@ func TestLoginEndsWithItsDeadline(t *testing.T) {
 	t.Parallel()
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
 	ctx, cancel := context.WithCancelCause(deadline(t))
-	flow := flowFor(t, NewStore(t.TempDir()+"/logins"), serverOf(as, nil))
+	flow := flowFor(t, logins.NewFiles(t.TempDir()+"/logins"), serverOf(as, nil))
 	flow.Show = func(string) { cancel(errors.New("enough")) }
 	if _, err := flow.Run(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
@@ -250,7 +252,7 @@ func TestLoginByPastedAddress(t *testing.T) {
 	t.Parallel()
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
 	server := serverOf(as, nil)
-	store := NewStore(t.TempDir() + "/logins")
+	store := logins.NewFiles(t.TempDir() + "/logins")
 	pasted := make(chan string, 2)
 	flow := &Flow{LoginOptions: LoginOptions{Store: store}, Server: server, Pasted: pasted, Show: func(address string) {
 		client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -283,7 +285,7 @@ func TestLoginAsksForWhatWasMissing(t *testing.T) {
 	if hint, _ := session.Hint(resp); hint != `run "dynmcp login web": this needs the scopes write:all` {
 		t.Errorf("hint %q", hint)
 	}
-	if l, _ := store.Peek(KeyOf(server)); !slices.Equal(l.Wanted, []string{"write:all"}) {
+	if l, _ := store.Peek(logins.KeyOf(server)); !slices.Equal(l.Wanted, []string{"write:all"}) {
 		t.Errorf("wanted %q", l.Wanted)
 	}
 	if _, err := flowFor(t, store, server).Run(deadline(t)); err != nil {
@@ -348,7 +350,7 @@ func TestAnotherIssuerHasItsOwnLogin(t *testing.T) {
 		}
 	}
 	mu.Unlock()
-	all, err := store.LoadAll(KeyOf(server))
+	all, err := store.LoadAll(logins.KeyOf(server))
 	if err != nil || len(all) != 2 || all[0].Issuer != second.Base || all[1].Issuer != first.Base {
 		t.Errorf("got %+v, %v: want both logins, the most recent first", all, err)
 	}
@@ -372,7 +374,7 @@ func TestLoginSaysWhyNot(t *testing.T) {
 			}
 			return true
 		}})
-		_, err := flowFor(t, NewStore(t.TempDir()+"/logins"), serverOf(as, nil)).Run(deadline(t))
+		_, err := flowFor(t, logins.NewFiles(t.TempDir()+"/logins"), serverOf(as, nil)).Run(deadline(t))
 		if err == nil || !strings.Contains(err.Error(), "does not ask for a login (HTTP status 200 OK)") {
 			t.Errorf("got %v", err)
 		}
@@ -385,7 +387,7 @@ func TestLoginSaysWhyNot(t *testing.T) {
 		}
 		l.Close()
 		server := schema.Server{Name: "web", Transport: schema.StreamableHTTP, URL: "http://" + l.Addr().String() + "/mcp?key=s3cret-key"}
-		_, err = flowFor(t, NewStore(t.TempDir()+"/logins"), server).Run(deadline(t))
+		_, err = flowFor(t, logins.NewFiles(t.TempDir()+"/logins"), server).Run(deadline(t))
 		if err == nil || !strings.Contains(err.Error(), "refused") || strings.Contains(err.Error(), "s3cret-key") {
 			t.Errorf("got %v", err)
 		}
@@ -399,7 +401,7 @@ func TestLoginSaysWhyNot(t *testing.T) {
 		defer l.Close()
 		as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
 		server := serverOf(as, &schema.Auth{CallbackPort: l.Addr().(*net.TCPAddr).Port})
-		if _, err := flowFor(t, NewStore(t.TempDir()+"/logins"), server).Run(deadline(t)); err == nil || !strings.Contains(err.Error(), "listen for the browser") {
+		if _, err := flowFor(t, logins.NewFiles(t.TempDir()+"/logins"), server).Run(deadline(t)); err == nil || !strings.Contains(err.Error(), "listen for the browser") {
 			t.Errorf("got %v", err)
 		}
 	})

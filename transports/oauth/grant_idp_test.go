@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -68,7 +70,7 @@ func TestIdentityProviderOfACompany(t *testing.T) {
 		Grant: schema.GrantJWTBearer, ClientID: "machine", ClientSecret: "key", Scope: "read", AssertionFile: path,
 		IDP: idp, IDPClientID: "dynmcp", IDPClientSecret: "key at idp",
 	})
-	client, session := clientFor(t, NewStore(t.TempDir()+"/logins"), server)
+	client, session := clientFor(t, logins.NewFiles(t.TempDir()+"/logins"), server)
 	write := func(token string) {
 		if err := os.WriteFile(path, []byte(token+"\n"), 0o600); err != nil {
 			t.Fatal(err)

@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 
@@ -91,7 +93,7 @@ func TestPrivateKeyOfAMachine(t *testing.T) {
 			text := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 			for _, text := range []string{text, strings.ReplaceAll(text, "\n", `\n`)} {
 				server := serverOf(as, &schema.Auth{Grant: schema.GrantClientCredentials, ClientID: "machine", PrivateKey: text})
-				_, session := clientFor(t, NewStore(t.TempDir()+"/logins"), server)
+				_, session := clientFor(t, logins.NewFiles(t.TempDir()+"/logins"), server)
 				if l, err := session.clientCredentials(deadline(t), http.Header{}); err != nil || l.AccessToken != "signed-for" {
 					t.Errorf("got %+v, %v", l, err)
 				}
@@ -118,8 +120,8 @@ func TestTokenOfAWorkload(t *testing.T) {
 	})
 	path := filepath.Join(t.TempDir(), "token")
 	server := serverOf(as, &schema.Auth{Grant: schema.GrantJWTBearer, ClientID: "machine", AssertionFile: path})
-	_, session := clientFor(t, NewStore(t.TempDir()+"/logins"), server)
-	login := func() (*Login, error) { return session.clientCredentials(deadline(t), http.Header{}) }
+	_, session := clientFor(t, logins.NewFiles(t.TempDir()+"/logins"), server)
+	login := func() (*logins.Login, error) { return session.clientCredentials(deadline(t), http.Header{}) }
 	if _, err := login(); err == nil || !strings.Contains(err.Error(), "assertion_file") || *asked != 0 {
 		t.Errorf("without a file: %v, asked %d times", err, *asked)
 	}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	"golang.org/x/oauth2"
 
 	"github.com/dynmcp/dynmcp/schema"
@@ -22,7 +24,7 @@ import (
 // forgotten in any case.
 func (o LoginOptions) Logout(ctx context.Context, server schema.Server, principal string) (was bool, err error) {
 	o.complete()
-	key := KeyOf(server).Of(principal)
+	key := logins.KeyOf(server).Of(principal)
 	_, unlock, err := o.Store.Lock(ctx, key)
 	if err != nil {
 		return false, err
@@ -30,15 +32,15 @@ func (o LoginOptions) Logout(ctx context.Context, server schema.Server, principa
 	defer unlock()
 	all, err := o.Store.LoadAll(key)
 	was, deleted := o.Store.Delete(key)
-	if len(all) > 0 && !slices.ContainsFunc(all, func(l *Login) bool { return l.Issuer != "" }) {
+	if len(all) > 0 && !slices.ContainsFunc(all, func(l *logins.Login) bool { return l.Issuer != "" }) {
 		was = false // only scopes for the next login were recorded
 	}
 	if len(all) == 0 || err != nil || deleted != nil {
 		return was, errors.Join(err, deleted)
 	}
-	slot := key.slot()
+	slot := key.Slot()
 	for _, l := range all {
-		o.Hide(slot, l.Secrets.all()...)
+		o.Hide(slot, l.Secrets.All()...)
 	}
 	client, err := newClient(server, o.Hide, slot)
 	if err != nil {
@@ -51,9 +53,9 @@ func (o LoginOptions) Logout(ctx context.Context, server schema.Server, principa
 }
 
 // endLogin revokes the tokens of a login at its issuer, and deletes the registered client.
-func endLogin(ctx context.Context, client *http.Client, server schema.Server, l *Login) error {
+func endLogin(ctx context.Context, client *http.Client, server schema.Server, l *logins.Login) error {
 	var failed []error
-	secret := l.clientSecret(server)
+	secret := clientSecretOf(l, server)
 	// The refresh token first: some servers revoke the whole grant with it.
 	for _, token := range []struct{ hint, value string }{{"refresh_token", l.RefreshToken}, {"access_token", l.AccessToken}} {
 		if l.RevokeURL == "" || token.value == "" {
@@ -76,7 +78,7 @@ func endLogin(ctx context.Context, client *http.Client, server schema.Server, l 
 	return errors.Join(failed...)
 }
 
-func revoke(ctx context.Context, client *http.Client, l *Login, secret, hint, token string) error {
+func revoke(ctx context.Context, client *http.Client, l *logins.Login, secret, hint, token string) error {
 	form := url.Values{"token": {token}, "token_type_hint": {hint}}
 	if secret == "" || l.AuthStyle == oauth2.AuthStyleInParams {
 		form.Set("client_id", l.ClientID)

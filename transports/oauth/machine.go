@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	"github.com/modelcontextprotocol/go-sdk/auth/extauth"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
@@ -16,7 +18,7 @@ import (
 func (s *Session) machineToken() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.login != nil && s.login.fresh(time.Now()) {
+	if s.login != nil && s.login.Fresh(time.Now()) {
 		return s.login.AccessToken
 	}
 	return ""
@@ -44,20 +46,20 @@ func (s *Session) machineLoginOnce(ctx context.Context, rejected string, challen
 		s.Logger.Warn("login failed", "upstream", s.key.Server, "err", err)
 		return "", err
 	}
-	s.Hide(s.slot(), l.Secrets.all()...)
+	s.Hide(s.slot(), l.Secrets.All()...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.login, s.issuer, s.renewedAt, s.retryAt, s.failures = l, l.Issuer, time.Now(), time.Time{}, 0
 	return l.AccessToken, nil
 }
 
-func (s *Session) clientCredentials(ctx context.Context, challenge http.Header) (*Login, error) {
+func (s *Session) clientCredentials(ctx context.Context, challenge http.Header) (*logins.Login, error) {
 	client, err := newClient(s.server, s.Hide, s.slot())
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
-	before := &Login{Issuer: s.issuer}
+	before := &logins.Login{Issuer: s.issuer}
 	if s.login != nil {
 		before.TokenURL = s.login.TokenURL
 	}
@@ -67,7 +69,7 @@ func (s *Session) clientCredentials(ctx context.Context, challenge http.Header) 
 		return nil, err
 	}
 	a := s.server.Auth
-	l := &Login{Server: s.key.Server, ClientID: a.ClientID}
+	l := &logins.Login{Server: s.key.Server, ClientID: a.ClientID}
 	proveTokens(client, l, resource)
 	client.Transport = &granting{next: client.Transport, grant: s.grantFor(resource), auth: a, resource: resource}
 	secret := cmp.Or(a.ClientSecret, "none") // required by the SDK, removed by granting
@@ -91,5 +93,5 @@ func (s *Session) clientCredentials(ctx context.Context, challenge http.Header) 
 		return nil, tokenError(err)
 	}
 	l.Issuer, l.TokenURL = resource.found.Issuer, resource.found.Token
-	return l, l.take(token)
+	return l, takeToken(l, token)
 }

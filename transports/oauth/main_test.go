@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	zalando "github.com/zalando/go-keyring"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
@@ -22,28 +24,9 @@ func TestMain(m *testing.M) {
 		helper(dir)
 		return
 	}
-	if dir := os.Getenv(lockerDir); dir != "" {
-		locker(dir)
-		return
-	}
 	os.Setenv("DYNMCP_KEYRING", "off")
 	zalando.MockInit() // never the keyring of the user who runs the tests
 	mcptest.Main(m)
-}
-
-const lockerDir = "OAUTH_TEST_LOCKER"
-
-// locker is the main function of a process that holds the lock of a login until its standard
-// input ends.
-func locker(dir string) {
-	_, unlock, err := NewStore(dir).Lock(context.Background(), aKey)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println("locked")
-	_, _ = io.Copy(io.Discard, os.Stdin)
-	unlock()
 }
 
 // serverOf returns the config entry of a protected server.
@@ -52,7 +35,7 @@ func serverOf(s *mcptest.AuthServer, a *schema.Auth) schema.Server {
 }
 
 // flowFor returns a login with a browser that needs no user.
-func flowFor(t *testing.T, store *LoginStore, server schema.Server) *Flow {
+func flowFor(t *testing.T, store *logins.Store, server schema.Server) *Flow {
 	pages := make(chan string, 1)
 	done := make(chan struct{})
 	go func() {
@@ -72,9 +55,15 @@ func deadline(t *testing.T) context.Context {
 }
 
 // loggedIn returns a store with a login at the server.
-func loggedIn(t *testing.T, server schema.Server) *LoginStore {
+func loggedIn(t *testing.T, server schema.Server) *logins.Store {
 	t.Helper()
-	store := NewStore(t.TempDir() + "/logins")
+	return loggedInAt(t, t.TempDir()+"/logins", server)
+}
+
+// loggedInAt returns a store in a directory with a login at the server.
+func loggedInAt(t *testing.T, dir string, server schema.Server) *logins.Store {
+	t.Helper()
+	store := logins.NewFiles(dir)
 	if _, err := flowFor(t, store, server).Run(deadline(t)); err != nil {
 		t.Fatalf("login: %v", err)
 	}
@@ -82,7 +71,7 @@ func loggedIn(t *testing.T, server schema.Server) *LoginStore {
 }
 
 // clientFor returns an HTTP client with a new session of a server, as in a new process.
-func clientFor(t *testing.T, store *LoginStore, server schema.Server) (*http.Client, *Session) {
+func clientFor(t *testing.T, store *logins.Store, server schema.Server) (*http.Client, *Session) {
 	session := NewSessions(LoginOptions{Store: store}).For(server, "")
 	base := &http.Transport{}
 	t.Cleanup(base.CloseIdleConnections)
@@ -133,4 +122,12 @@ func namesIssuer(moved *atomic.Bool, other func() string) func(http.ResponseWrit
 func discard(resp *http.Response) (int64, error) {
 	defer resp.Body.Close()
 	return io.Copy(io.Discard, resp.Body)
+}
+
+func aLogin() *logins.Login {
+	return &logins.Login{
+		Server: "web", Issuer: "https://auth.example.test", Resource: "https://web.example.test/mcp", ClientID: "client",
+		TokenURL: "https://auth.example.test/token", Issued: time.Now(), Expires: time.Now().Add(time.Hour),
+		Secrets: logins.Secrets{AccessToken: "access-s3cret", RefreshToken: "refresh-s3cret"},
+	}
 }

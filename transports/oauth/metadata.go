@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	"github.com/go-jose/go-jose/v4"
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
@@ -30,10 +32,10 @@ type discovery struct {
 	next   http.RoundTripper
 	guard  *guard
 	server Resource
-	entry  string      // its name
-	auth   schema.Auth // of the entry
-	before *Login      // the previous login, which a client of the config stays with; nil without one
-	named  string      // the address of metadata in the server's challenge, "" if absent
+	entry  string        // its name
+	auth   schema.Auth   // of the entry
+	before *logins.Login // the previous login, which a client of the config stays with; nil without one
+	named  string        // the address of metadata in the server's challenge, "" if absent
 
 	err      error  // why the login must end; no more requests are sent after it
 	resource string // the metadata's name for the server, "" without metadata
@@ -68,7 +70,7 @@ const resourceWellKnown = "/.well-known/oauth-protected-resource"
 
 // discover puts a discovery in front of the client of a login. It is an error if the address in the
 // challenge must not be requested.
-func discover(client *http.Client, server schema.Server, challenge http.Header, before *Login) (*discovery, error) {
+func discover(client *http.Client, server schema.Server, challenge http.Header, before *logins.Login) (*discovery, error) {
 	g, err := newGuard(server)
 	if err != nil {
 		return nil, err
@@ -368,7 +370,7 @@ func (d *discovery) checkIss(result *auth.AuthorizationResult) error {
 }
 
 // complete adds the details of the authorization server to a login.
-func (d *discovery) complete(l *Login) {
+func (d *discovery) complete(l *logins.Login) {
 	l.Issuer, l.RevokeURL, l.Resource = cmp.Or(d.found.Issuer, d.issuer), d.found.Revocation, d.name()
 	if d.registration.ClientID == l.ClientID {
 		l.RegisterURL, l.RegistrationToken = d.registration.URL, d.registration.Token

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -65,7 +67,7 @@ func TestUnusableResourceMetadata(t *testing.T) {
 					return true
 				}})
 				server := serverOf(as, &schema.Auth{Grant: grant, ClientID: "machine", ClientSecret: "key of machine"})
-				store := NewStore(t.TempDir() + "/logins")
+				store := logins.NewFiles(t.TempDir() + "/logins")
 				var err error
 				if grant == "" {
 					_, err = flowFor(t, store, server).Run(deadline(t))
@@ -131,9 +133,9 @@ func TestTokensThatAreNoBearerTokens(t *testing.T) {
 				return true
 			}})
 			server := serverOf(as, nil)
-			store := NewStore(t.TempDir() + "/logins")
+			store := logins.NewFiles(t.TempDir() + "/logins")
 			_, person := flowFor(t, store, server).Run(deadline(t))
-			kept, _ := store.Load(KeyOf(server))
+			kept, _ := store.Load(logins.KeyOf(server))
 
 			server.Auth = &schema.Auth{Grant: schema.GrantClientCredentials, ClientID: "machine", ClientSecret: "key of machine"}
 			_, session := clientFor(t, store, server)
@@ -173,7 +175,7 @@ func TestFurtherAuthorizationServers(t *testing.T) {
 // metadata, which any issuer may read (SEP-2352).
 func TestWhichClientsStayWithAnIssuer(t *testing.T) {
 	for id, stays := range map[string]bool{"abc": true, "https://dynmcp.example.test/client.json": false, "": false} {
-		d := discovery{auth: schema.Auth{ClientID: id}, before: &Login{Issuer: "https://one.test"}, issuer: "https://two.test", entry: "w"}
+		d := discovery{auth: schema.Auth{ClientID: id}, before: &logins.Login{Issuer: "https://one.test"}, issuer: "https://two.test", entry: "w"}
 		err := d.checkIssuer(authorizationServer{Issuer: "https://two.test", Token: "https://two.test/token"})
 		if (err != nil) != stays {
 			t.Errorf("client id %q at another issuer: %v", id, err)

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -178,7 +180,7 @@ func TestLoginsAtOIDCProvider(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			base := bases[i]
 			server := schema.Server{Name: "web", Transport: schema.StreamableHTTP, URL: base + "/mcp", Auth: test.auth}
-			store := NewStore(t.TempDir() + "/logins")
+			store := logins.NewFiles(t.TempDir() + "/logins")
 			flow := flowFor(t, store, server)
 			pages, done := make(chan string, 1), make(chan struct{})
 			go func() {

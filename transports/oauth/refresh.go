@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 	"golang.org/x/sync/singleflight"
@@ -114,14 +116,14 @@ func (s *Session) renewOnce(ctx context.Context, rejected string) (string, error
 }
 
 // load reads the login from the store.
-func (s *Session) load() (*Login, error) {
-	stamp := s.Store.stamp() // before it is read, so that no change is missed
+func (s *Session) load() (*logins.Login, error) {
+	stamp := s.Store.Stamp() // before it is read, so that no change is missed
 	l, err := s.Store.Load(s.key)
 	if err != nil {
 		return nil, err
 	}
 	if l != nil {
-		s.Hide(s.slot(), l.Secrets.all()...)
+		s.Hide(s.slot(), l.Secrets.All()...)
 	}
 	s.mu.Lock()
 	s.read, s.login, s.stamp, s.loadedAt, s.unreachableSince = true, l, stamp, time.Now(), time.Time{}
@@ -129,9 +131,9 @@ func (s *Session) load() (*Login, error) {
 	return l, nil
 }
 
-// loadWithRetry is load, with retries for up to storeTime while the state of the cluster cannot be
+// loadWithRetry is load, with retries for up to logins.WaitTime while the state of the cluster cannot be
 // reached, so that an election of NATS fails no request. A longer outage delays one request only.
-func (s *Session) loadWithRetry(ctx context.Context) (*Login, error) {
+func (s *Session) loadWithRetry(ctx context.Context) (*logins.Login, error) {
 	for {
 		l, err := s.load()
 		if !errors.Is(err, records.ErrUnavailable) {
@@ -143,11 +145,11 @@ func (s *Session) loadWithRetry(ctx context.Context) (*Login, error) {
 		}
 		lasted := time.Since(s.unreachableSince)
 		s.mu.Unlock()
-		if lasted >= storeTime {
+		if lasted >= logins.WaitTime {
 			return nil, err
 		}
 		select {
-		case <-time.After(lockPause):
+		case <-time.After(logins.Pause):
 		case <-ctx.Done():
 			return nil, err
 		}
@@ -163,26 +165,18 @@ func (s *Session) loadFailure(err error) error {
 	return s.failure(transports.CodeAuthRequired, "", err)
 }
 
-func (s *Session) slot() string { return s.key.slot() }
-
-// slot identifies the owner of secrets. The secrets of one user do not replace those of another.
-func (k Key) slot() string {
-	if k.Principal != "" {
-		return "login of " + k.Principal + " at " + k.Server
-	}
-	return "login of " + k.Server
-}
+func (s *Session) slot() string { return s.key.Slot() }
 
 // storedToken returns the token to use if a stored login needs no refresh or cannot have one, and
 // reports whether that is so.
-func (s *Session) storedToken(l *Login, rejected string) (token string, final bool) {
+func (s *Session) storedToken(l *logins.Login, rejected string) (token string, final bool) {
 	now := time.Now()
 	switch {
 	case l == nil:
 		return "", true
-	case l.AccessToken != rejected && l.fresh(now):
+	case l.AccessToken != rejected && l.Fresh(now):
 		return l.AccessToken, true
-	case l.RefreshToken == "" && l.AccessToken != rejected && l.valid(now):
+	case l.RefreshToken == "" && l.AccessToken != rejected && l.Valid(now):
 		return l.AccessToken, true
 	case l.RefreshToken == "":
 		return "", true
@@ -193,9 +187,9 @@ func (s *Session) storedToken(l *Login, rejected string) (token string, final bo
 }
 
 // withoutRefresh continues with the present token, as long as it may be valid.
-func (s *Session) withoutRefresh(l *Login, rejected string, err error) (string, error) {
+func (s *Session) withoutRefresh(l *logins.Login, rejected string, err error) (string, error) {
 	switch {
-	case l.AccessToken != rejected && l.valid(time.Now()):
+	case l.AccessToken != rejected && l.Valid(time.Now()):
 		return l.AccessToken, nil
 	case errors.Is(err, records.ErrUnavailable):
 		return "", s.loadFailure(err)
@@ -217,7 +211,7 @@ func (s *Session) pause(err error) {
 // refresh exchanges the refresh token (RFC 6749, 6) and stores the result. The caller holds
 // the lock. An errRelogin means that the token is invalid; it was forgotten, unless
 // another one was stored meanwhile.
-func (s *Session) refresh(ctx context.Context, l *Login) error {
+func (s *Session) refresh(ctx context.Context, l *logins.Login) error {
 	client, err := newClient(s.server, s.Hide, s.slot())
 	if err != nil {
 		return err
@@ -225,7 +219,7 @@ func (s *Session) refresh(ctx context.Context, l *Login) error {
 	proveTokens(client, l, nil)
 	config := clientcredentials.Config{
 		ClientID:     l.ClientID,
-		ClientSecret: l.clientSecret(s.server),
+		ClientSecret: clientSecretOf(l, s.server),
 		TokenURL:     l.TokenURL,
 		AuthStyle:    l.AuthStyle,
 		EndpointParams: url.Values{
@@ -252,7 +246,7 @@ func (s *Session) refresh(ctx context.Context, l *Login) error {
 				return err // another replica may have replaced it
 			case err == nil && now != nil && now.RefreshToken != l.RefreshToken:
 				*l = *now
-				s.Hide(s.slot(), l.Secrets.all()...)
+				s.Hide(s.slot(), l.Secrets.All()...)
 				return nil
 			}
 			// Or another process sent the token and then died, or was cut off from its lock, and the
@@ -267,13 +261,13 @@ func (s *Session) refresh(ctx context.Context, l *Login) error {
 		return tokenError(err)
 	}
 	before := l.Scopes
-	if err := l.take(token); err != nil {
+	if err := takeToken(l, token); err != nil {
 		return err
 	}
-	if l.want(before) { // RFC 6749, 6: the new token may have fewer
+	if l.Want(before) { // RFC 6749, 6: the new token may have fewer
 		s.Logger.Warn("the refreshed login has fewer scopes, and the next login asks for them", "upstream", s.key.Server, "scopes", l.Scopes)
 	}
-	s.Hide(s.slot(), l.Secrets.all()...)
+	s.Hide(s.slot(), l.Secrets.All()...)
 	if err := s.Store.Save(s.key, l); err != nil {
 		// The token works in this process, but no other one has it.
 		s.Logger.Error("a refreshed login cannot be kept", "upstream", s.key.Server, "err", err)
@@ -281,16 +275,16 @@ func (s *Session) refresh(ctx context.Context, l *Login) error {
 	return nil
 }
 
-// clientSecret returns the secret of the config, or else of the registration.
-func (l *Login) clientSecret(server schema.Server) string {
+// clientSecretOf returns the secret of the config, or else of the registration.
+func clientSecretOf(l *logins.Login, server schema.Server) string {
 	if a := server.Auth; a != nil && a.ClientID == l.ClientID && a.ClientSecret != "" {
 		return a.ClientSecret
 	}
 	return l.ClientSecret
 }
 
-// take applies the answer of a token endpoint, or returns why it cannot be used.
-func (l *Login) take(token *oauth2.Token) error {
+// takeToken applies the answer of a token endpoint, or returns why it cannot be used.
+func takeToken(l *logins.Login, token *oauth2.Token) error {
 	bound := strings.EqualFold(token.TokenType, "DPoP") && l.DPoPKey != ""
 	switch {
 	case token.TokenType != "" && !strings.EqualFold(token.TokenType, "Bearer") && !bound:

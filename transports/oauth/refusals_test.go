@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -131,7 +133,7 @@ func refusals() map[string]refusal {
 			auth: known, says: `"callback"`, follow: func(a *schema.Auth) { a.Callback = "http://localhost:PORT/back" }, produce: loginRegistered,
 		},
 		"nobody has logged in in time; --timeout …": {says: "--timeout", produce: func(t *testing.T, a *schema.Auth) error {
-			flow := flowFor(t, NewStore(t.TempDir()+"/logins"), serverOf(mcptest.NewAuthServer(t, mcptest.AuthOptions{}), a))
+			flow := flowFor(t, logins.NewFiles(t.TempDir()+"/logins"), serverOf(mcptest.NewAuthServer(t, mcptest.AuthOptions{}), a))
 			ctx, end := late(t)
 			flow.Show = func(string) { end() }
 			_, err := flow.Run(ctx)
@@ -142,7 +144,7 @@ func refusals() map[string]refusal {
 		`the token endpoint gave a token of type "mac", …`:  {produce: at(mcptest.AuthOptions{Wrap: macTokens})},
 		"the pasted address is of another login: state mismatch": {produce: func(t *testing.T, a *schema.Auth) error {
 			pasted := make(chan string, 1)
-			flow := flowFor(t, NewStore(t.TempDir()+"/logins"), serverOf(mcptest.NewAuthServer(t, mcptest.AuthOptions{}), a))
+			flow := flowFor(t, logins.NewFiles(t.TempDir()+"/logins"), serverOf(mcptest.NewAuthServer(t, mcptest.AuthOptions{}), a))
 			flow.Pasted, flow.Show = pasted, func(string) { pasted <- "http://127.0.0.1:1/callback?code=c&state=other" }
 			_, err := flow.Run(deadline(t))
 			return err
@@ -159,7 +161,7 @@ func loginAt(t *testing.T, as *mcptest.AuthServer, a *schema.Auth) error {
 	own := *a
 	own.Issuer = strings.ReplaceAll(own.Issuer, "BASE", as.Base)
 	server := serverOf(as, &own)
-	store := NewStore(t.TempDir() + "/logins")
+	store := logins.NewFiles(t.TempDir() + "/logins")
 	if _, err := flowFor(t, store, server).Run(deadline(t)); err != nil {
 		return err
 	}
@@ -209,7 +211,7 @@ func loginNotAsked(t *testing.T, a *schema.Auth) error {
 		}
 		return nil
 	}
-	_, err := flowFor(t, NewStore(t.TempDir()+"/logins"), server).Run(deadline(t))
+	_, err := flowFor(t, logins.NewFiles(t.TempDir()+"/logins"), server).Run(deadline(t))
 	return err
 }
 
@@ -243,7 +245,7 @@ func loginRegistered(t *testing.T, a *schema.Auth) error {
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Client: "known", Redirect: "http://localhost:" + port + "/back"})
 	own := *a
 	own.Callback = strings.ReplaceAll(own.Callback, "PORT", port)
-	flow := flowFor(t, NewStore(t.TempDir()+"/logins"), serverOf(as, &own))
+	flow := flowFor(t, logins.NewFiles(t.TempDir()+"/logins"), serverOf(as, &own))
 	ctx, end := deadline(t), func() {}
 	if a.Callback == "" { // the login page refuses
 		ctx, end = late(t)
@@ -270,8 +272,8 @@ func loginMoved(t *testing.T, a *schema.Auth) error {
 	issuer := "/old"
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Client: "known"})
 	server := serverOf(as, a)
-	store := NewStore(t.TempDir() + "/logins")
-	if err := store.Save(KeyOf(server), &Login{Server: "web", Issuer: as.Base + issuer, ClientID: "known"}); err != nil {
+	store := logins.NewFiles(t.TempDir() + "/logins")
+	if err := store.Save(logins.KeyOf(server), &logins.Login{Server: "web", Issuer: as.Base + issuer, ClientID: "known"}); err != nil {
 		t.Fatal(err)
 	}
 	if a.Scope != "" {
@@ -308,9 +310,9 @@ func TestStatedIssuerOfAThief(t *testing.T) {
 	t.Parallel()
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Client: "known", Key: "s3cret", Issuer: "/tenant", Claims: "https://login.example.test"})
 	server := serverOf(as, &schema.Auth{ClientID: "known", ClientSecret: "s3cret", Issuer: "https://login.example.test"})
-	store := NewStore(t.TempDir() + "/logins")
-	before := &Login{Server: "web", Issuer: "https://login.example.test", TokenURL: "https://login.example.test/token", ClientID: "known"}
-	if err := store.Save(KeyOf(server), before); err != nil {
+	store := logins.NewFiles(t.TempDir() + "/logins")
+	before := &logins.Login{Server: "web", Issuer: "https://login.example.test", TokenURL: "https://login.example.test/token", ClientID: "known"}
+	if err := store.Save(logins.KeyOf(server), before); err != nil {
 		t.Fatal(err)
 	}
 	_, err := flowFor(t, store, server).Run(deadline(t))

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
@@ -76,7 +78,7 @@ func tryResource(t *testing.T, what, where, name, host, entry string) {
 	port := as.Base[strings.LastIndex(as.Base, ":")+1:]
 	server := serverOf(as, nil)
 	server.URL = strings.ReplaceAll(entry, "HOST", host+":"+port)
-	store := NewStore(t.TempDir() + "/logins")
+	store := logins.NewFiles(t.TempDir() + "/logins")
 	made, err := flowFor(t, store, server).Run(deadline(t))
 	if err != nil {
 		t.Errorf("%s: %v", what, err)

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/sync/singleflight"
 
@@ -25,7 +27,7 @@ import (
 
 // LoginOptions are shared by the logins of a process.
 type LoginOptions struct {
-	Store *LoginStore
+	Store *logins.Store
 	// Hide is called with every secret before it is used. slot identifies the owner, so that
 	// its new secrets replace the older ones. Nil hides nothing.
 	Hide   func(slot string, secrets ...string)
@@ -37,7 +39,7 @@ type Sessions struct {
 	opts LoginOptions
 
 	mu    sync.Mutex
-	byKey map[Key]*Session
+	byKey map[logins.Key]*Session
 }
 
 // complete replaces what is nil.
@@ -51,7 +53,7 @@ func (o *LoginOptions) complete() {
 // NewSessions returns the sessions of a store. Nothing is read before a request needs it.
 func NewSessions(opts LoginOptions) *Sessions {
 	opts.complete()
-	return &Sessions{opts: opts, byKey: map[Key]*Session{}}
+	return &Sessions{opts: opts, byKey: map[logins.Key]*Session{}}
 }
 
 // Applies reports whether requests to a server get a login's token: not for a process, or if
@@ -74,7 +76,7 @@ const maxSessions = 50_000
 // For returns the session of a user at a server for which Applies is true; principal is "" for the
 // login for all.
 func (all *Sessions) For(server schema.Server, principal string) *Session {
-	key := KeyOf(server).Of(principal)
+	key := logins.KeyOf(server).Of(principal)
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	s := all.byKey[key]
@@ -91,21 +93,21 @@ func (all *Sessions) For(server schema.Server, principal string) *Session {
 // A Session adds the token to the requests to one server. It is safe for concurrent use.
 type Session struct {
 	LoginOptions
-	key    Key
+	key    logins.Key
 	server schema.Server
 	group  singleflight.Group // for changes of login
 	proofs proofs             // if its tokens are bound to a key
 
 	mu               sync.Mutex
-	loadedAt         time.Time // when the store was read
-	read             bool      // whether the store was read
-	unreachableSince time.Time // when the state of the cluster became unreachable, zero if it is reachable
-	stamp            int64     // of the store when it was read
-	login            *Login    // nil if absent; never changed, only replaced
-	renewedAt        time.Time // the last refresh, or login of a machine, by this process
-	issuer           string    // the only issuer that gets the secret of a machine login, "" before the first login
-	retryAt          time.Time // no refresh before this time, because the last one failed
-	failed           error     // the reason for that
+	loadedAt         time.Time     // when the store was read
+	read             bool          // whether the store was read
+	unreachableSince time.Time     // when the state of the cluster became unreachable, zero if it is reachable
+	stamp            int64         // of the store when it was read
+	login            *logins.Login // nil if absent; never changed, only replaced
+	renewedAt        time.Time     // the last refresh, or login of a machine, by this process
+	issuer           string        // the only issuer that gets the secret of a machine login, "" before the first login
+	retryAt          time.Time     // no refresh before this time, because the last one failed
+	failed           error         // the reason for that
 	failures         int
 }
 
@@ -216,7 +218,7 @@ func (s *Session) send(base http.RoundTripper, req *http.Request, token string) 
 	var key *ecdsa.PrivateKey
 	if l != nil {
 		var err error
-		if key, err = l.proofKey(); err != nil {
+		if key, err = l.ProofKey(); err != nil {
 			closeBody(req)
 			return nil, s.failure(transports.CodeAuthRequired, s.loginCommand(), err)
 		}
@@ -244,7 +246,7 @@ func (s *Session) token(ctx context.Context) (string, error) {
 		s.loadedAt = time.Now() // one request looks, also if the state cannot be reached
 		s.mu.Unlock()
 	}
-	if read && (stamp != s.Store.stamp() || aged) {
+	if read && (stamp != s.Store.Stamp() || aged) {
 		if newer, err := s.load(); err == nil { // otherwise the login stays as it was read
 			l = newer
 		}
@@ -258,7 +260,7 @@ func (s *Session) token(ctx context.Context) (string, error) {
 		return token, err
 	case l == nil || l.AccessToken == "" && l.RefreshToken == "":
 		return "", nil // after a 401 the store is read again
-	case l.fresh(time.Now()) || l.RefreshToken == "" && l.valid(time.Now()):
+	case l.Fresh(time.Now()) || l.RefreshToken == "" && l.Valid(time.Now()):
 		return l.AccessToken, nil
 	}
 	return s.renew(ctx, "")
@@ -273,7 +275,7 @@ func (s *Session) stepUp(lacking string, scopes []string) (string, error) {
 	switch {
 	case errors.Is(err, records.ErrUnavailable):
 		return "", s.loadFailure(err)
-	case err != nil || l == nil || l.AccessToken == lacking || !l.fresh(time.Now()):
+	case err != nil || l == nil || l.AccessToken == lacking || !l.Fresh(time.Now()):
 		return "", err
 	}
 	return l.AccessToken, nil
@@ -290,27 +292,24 @@ func (s *Session) want(ctx context.Context, resp *http.Response) {
 		return
 	}
 	s.mu.Lock()
-	l := Login{}
+	l := logins.Login{}
 	if s.login != nil {
 		l = *s.login
 	}
 	s.mu.Unlock()
 	l.Wanted = slices.Clone(l.Wanted)
-	if !l.want(scopes) {
+	if !l.Want(scopes) {
 		return // they were recorded before
 	}
-	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	ctx, cancel := context.WithTimeout(ctx, logins.WaitTime)
 	defer cancel()
-	if err := s.Store.Update(ctx, s.key, func(l *Login) bool { return l.want(scopes) }); err != nil {
+	if err := s.Store.Update(ctx, s.key, func(l *logins.Login) bool { return l.Want(scopes) }); err != nil {
 		s.Logger.Warn("the next login does not ask for the scopes that are missing", "upstream", s.key.Server, "err", err)
 	}
 }
 
 // rereadAfter is how long a user's login is used without a look at the store.
 const rereadAfter = 10 * time.Second
-
-// storeTime is how long a request waits for the store.
-const storeTime = 5 * time.Second
 
 // missingScopes returns the scopes that an answer reports as missing (RFC 6750, 3.1).
 func missingScopes(resp *http.Response) []string {

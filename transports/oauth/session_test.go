@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
@@ -24,13 +26,14 @@ func TestWithoutLoginTheServerSaysSo(t *testing.T) {
 	t.Parallel()
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
 	server := serverOf(as, nil)
-	store := NewStore(t.TempDir() + "/logins")
+	dir := t.TempDir() + "/logins"
+	store := logins.NewFiles(dir)
 	client, session := clientFor(t, store, server)
 	resp := wantStatus(t, client, server, "{}", http.StatusUnauthorized)
 	if hint, _ := session.Hint(resp); hint != `run "dynmcp login web"` {
 		t.Errorf("hint %q", hint)
 	}
-	if _, err := os.Stat(dirOf(store)); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a request created the directory of logins: %v", err)
 	}
 	// The same process finds the login that another one makes.
@@ -42,7 +45,7 @@ func TestWithoutLoginTheServerSaysSo(t *testing.T) {
 
 func TestHints(t *testing.T) {
 	t.Parallel()
-	_, session := clientFor(t, NewStore(t.TempDir()), schema.Server{Name: "web", URL: "https://web.example.test"})
+	_, session := clientFor(t, logins.NewFiles(t.TempDir()), schema.Server{Name: "web", URL: "https://web.example.test"})
 	for _, test := range []struct {
 		status          int
 		challenge, want string
@@ -100,9 +103,9 @@ func TestRefreshBeforeTheEnd(t *testing.T) {
 }
 
 // age makes the access token of a login expire after left.
-func age(t *testing.T, store *LoginStore, server schema.Server, left time.Duration) {
+func age(t *testing.T, store *logins.Store, server schema.Server, left time.Duration) {
 	t.Helper()
-	err := store.Update(deadline(t), KeyOf(server), func(l *Login) bool {
+	err := store.Update(deadline(t), logins.KeyOf(server), func(l *logins.Login) bool {
 		l.Expires = time.Now().Add(left)
 		l.Issued = l.Expires.Add(-time.Hour)
 		return true
@@ -117,11 +120,11 @@ func TestRefreshTokenThatStays(t *testing.T) {
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Wrap: dropRefreshTokens})
 	server := serverOf(as, nil)
 	store := loggedIn(t, server)
-	before, _ := store.Load(KeyOf(server))
+	before, _ := store.Load(logins.KeyOf(server))
 	as.Expire()
 	client, _ := clientFor(t, store, server)
 	wantStatus(t, client, server, "{}", http.StatusOK)
-	if after, _ := store.Load(KeyOf(server)); after.RefreshToken != before.RefreshToken || after.AccessToken == before.AccessToken {
+	if after, _ := store.Load(logins.KeyOf(server)); after.RefreshToken != before.RefreshToken || after.AccessToken == before.AccessToken {
 		t.Errorf("refresh token kept: %t, access token new: %t", after.RefreshToken == before.RefreshToken, after.AccessToken != before.AccessToken)
 	}
 }
@@ -155,7 +158,7 @@ func TestLoginThatIsOver(t *testing.T) {
 			t.Errorf("hint %q", hint)
 		}
 	}
-	if l, _ := store.Peek(KeyOf(server)); l == nil || l.HasToken || l.Renews {
+	if l, _ := store.Peek(logins.KeyOf(server)); l == nil || l.HasToken || l.Renews {
 		t.Errorf("stored: %+v", l)
 	}
 	if _, err := flowFor(t, store, server).Run(deadline(t)); err != nil {
@@ -168,7 +171,7 @@ func TestLoginThatIsOver(t *testing.T) {
 // process are used and kept.
 func TestRefreshTokenThatAnotherProcessSpent(t *testing.T) {
 	t.Parallel()
-	var store *LoginStore
+	var store *logins.Store
 	var server schema.Server
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Wrap: func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path == "/mcp" && r.Header.Get("Authorization") == "Bearer token-of-another" {
@@ -178,14 +181,14 @@ func TestRefreshTokenThatAnotherProcessSpent(t *testing.T) {
 		if !isRefresh(r) {
 			return false
 		}
-		theirs, err := store.Load(KeyOf(server))
+		theirs, err := store.Load(logins.KeyOf(server))
 		if err != nil {
 			t.Error(err)
 			return false
 		}
 		theirs.AccessToken, theirs.RefreshToken = "token-of-another", "refresh-of-another"
 		theirs.Issued, theirs.Expires = time.Now(), time.Now().Add(time.Hour)
-		if err := store.Save(KeyOf(server), theirs); err != nil {
+		if err := store.Save(logins.KeyOf(server), theirs); err != nil {
 			t.Error(err)
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -198,7 +201,7 @@ func TestRefreshTokenThatAnotherProcessSpent(t *testing.T) {
 	age(t, store, server, -time.Second)
 	client, _ := clientFor(t, store, server)
 	wantStatus(t, client, server, "{}", http.StatusOK)
-	if l, err := store.Load(KeyOf(server)); err != nil || l.RefreshToken != "refresh-of-another" {
+	if l, err := store.Load(logins.KeyOf(server)); err != nil || l.RefreshToken != "refresh-of-another" {
 		t.Errorf("kept: %+v, %v", l, err)
 	}
 }
@@ -348,7 +351,7 @@ const helperDir = "OAUTH_TEST_DIR"
 // sends 50 requests at once, and prints their statuses.
 func helper(dir string) {
 	server := schema.Server{Name: "web", Transport: schema.StreamableHTTP, URL: os.Getenv("OAUTH_TEST_URL")}
-	client := &http.Client{Transport: NewSessions(LoginOptions{Store: NewStore(dir)}).For(server, "").Transport(http.DefaultTransport)}
+	client := &http.Client{Transport: NewSessions(LoginOptions{Store: logins.NewFiles(dir)}).For(server, "").Transport(http.DefaultTransport)}
 	var line string
 	_, _ = fmt.Scanln(&line)
 	statuses := make([]int, 50)
@@ -373,16 +376,17 @@ func helper(dir string) {
 func TestOneRefreshForAllProcesses(t *testing.T) {
 	t.Parallel()
 	const processes = 8
-	for name, expire := range map[string]func(*mcptest.AuthServer, *LoginStore, schema.Server){
-		"expired": func(_ *mcptest.AuthServer, store *LoginStore, server schema.Server) {
+	for name, expire := range map[string]func(*mcptest.AuthServer, *logins.Store, schema.Server){
+		"expired": func(_ *mcptest.AuthServer, store *logins.Store, server schema.Server) {
 			age(t, store, server, -time.Second)
 		},
-		"rejected": func(as *mcptest.AuthServer, _ *LoginStore, _ schema.Server) { as.Expire() },
+		"rejected": func(as *mcptest.AuthServer, _ *logins.Store, _ schema.Server) { as.Expire() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
 			server := serverOf(as, nil)
-			store := loggedIn(t, server)
+			dir := t.TempDir() + "/logins"
+			store := loggedInAt(t, dir, server)
 			for round := range 3 {
 				expire(as, store, server)
 				before := as.Count("refresh")
@@ -390,7 +394,7 @@ func TestOneRefreshForAllProcesses(t *testing.T) {
 				for range processes {
 					all.Go(func() {
 						cmd := exec.CommandContext(deadline(t), os.Args[0])
-						cmd.Env = append(os.Environ(), helperDir+"="+dirOf(store), "OAUTH_TEST_URL="+server.URL)
+						cmd.Env = append(os.Environ(), helperDir+"="+dir, "OAUTH_TEST_URL="+server.URL)
 						cmd.Stdin = strings.NewReader("go\n")
 						cmd.Stderr = os.Stderr
 						out, err := cmd.Output()
@@ -418,7 +422,8 @@ func TestClientCredentials(t *testing.T) {
 	t.Parallel()
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Client: "machine", Key: "key of machine", Scopes: []string{"read"}, NoRegistration: true})
 	server := serverOf(as, &schema.Auth{Grant: schema.GrantClientCredentials, ClientID: "machine", ClientSecret: "key of machine"})
-	store := NewStore(t.TempDir() + "/logins")
+	dir := t.TempDir() + "/logins"
+	store := logins.NewFiles(dir)
 	client, _ := clientFor(t, store, server)
 	var all sync.WaitGroup
 	for range 20 {
@@ -435,7 +440,7 @@ func TestClientCredentials(t *testing.T) {
 	if asked := as.Asked(); asked[0] != "read" {
 		t.Errorf("asked for %q", asked)
 	}
-	if _, err := os.Stat(dirOf(store)); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Error("a login was stored")
 	}
 
@@ -461,7 +466,7 @@ func TestAnotherAuthorizationServerGetsNoSecretOfAMachine(t *testing.T) {
 	thief := mcptest.NewAuthServer(t, mcptest.AuthOptions{Client: "machine", Key: "key of machine"})
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Client: "machine", Key: "key of machine", Wrap: namesIssuer(&moved, func() string { return thief.Base })})
 	server := serverOf(as, &schema.Auth{Grant: schema.GrantClientCredentials, ClientID: "machine", ClientSecret: "key of machine"})
-	client, session := clientFor(t, NewStore(t.TempDir()+"/logins"), server)
+	client, session := clientFor(t, logins.NewFiles(t.TempDir()+"/logins"), server)
 	wantStatus(t, client, server, "{}", http.StatusOK)
 	moved.Store(true)
 	as.Expire()

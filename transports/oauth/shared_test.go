@@ -8,12 +8,9 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"reflect"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
@@ -22,138 +19,24 @@ import (
 	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 )
 
 // A replica is a connection to the shared state, with its store of logins.
 type replica struct {
 	*memkv.Connection
 	bucket records.Bucket
-	store  *LoginStore
+	store  *logins.Store
 }
 
-func newReplica(t *testing.T, memory *memkv.Memory, keys *seal.Keys) replica {
+func newReplica(t *testing.T, memory *memkv.Memory, keys *seal.Keys, hold time.Duration) replica {
 	t.Helper()
 	c := memory.Connect()
 	bucket, err := c.Bucket(t.Context(), "logins")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return replica{c, bucket, NewShared(bucket, keys, slog.New(slog.DiscardHandler))}
-}
-
-func TestSharedStore(t *testing.T) {
-	memory, keys := memkv.New(), seal.Random()
-	a, b := newReplica(t, memory, keys), newReplica(t, memory, keys)
-	if l, err := b.store.Load(aKey); l != nil || err != nil {
-		t.Fatalf("at first there is %+v, %v", l, err)
-	}
-	first, second := aLogin(), aLogin()
-	second.Issuer, second.Issued, second.AccessToken = "https://other.example.test", first.Issued.Add(time.Second), "other-s3cret"
-	for _, l := range []*Login{first, second} {
-		if err := a.store.Save(aKey, l); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if l, err := b.store.Load(aKey); err != nil || l == nil || !reflect.DeepEqual(l.Secrets, second.Secrets) || l.Issuer != second.Issuer {
-		t.Errorf("got %+v, %v", l, err)
-	}
-	if l, err := b.store.Peek(aKey); err != nil || l == nil || !reflect.DeepEqual(l.Secrets, Secrets{}) || !l.HasToken || !l.Renews {
-		t.Errorf("without secrets it is %+v, %v", l, err)
-	}
-	if all, err := b.store.LoadAll(aKey); err != nil || len(all) != 2 || !reflect.DeepEqual(all[1].Secrets, first.Secrets) {
-		t.Errorf("all are %+v, %v", all, err)
-	}
-	e, err := a.bucket.Get(t.Context(), a.store.backend.(*shared).record("login", aKey))
-	if err != nil || bytes.Contains(e.Value, []byte("s3cret")) || bytes.Contains(e.Value, []byte("example")) {
-		t.Errorf("the record is readable: %q, %v", e.Value, err)
-	}
-	if l, err := newReplica(t, memory, seal.Random()).store.Load(aKey); l != nil || err != nil {
-		t.Errorf("with another key it is %+v, %v", l, err)
-	}
-	other := aKey
-	other.Client = "another"
-	// A record under the name of another is not opened.
-	if _, err := a.bucket.Put(t.Context(), a.store.backend.(*shared).record("login", other), e.Value); err != nil {
-		t.Fatal(err)
-	}
-	if l, err := a.store.Load(other); l != nil || err != nil {
-		t.Errorf("the login of another client is %+v, %v", l, err)
-	}
-	if was, err := b.store.Delete(aKey); !was || err != nil {
-		t.Errorf("deleted: %t, %v", was, err)
-	}
-	if was, err := a.store.Delete(aKey); was || err != nil {
-		t.Errorf("deleted again: %t, %v", was, err)
-	}
-}
-
-// The lock of a replica that is cut off expires after some seconds, its context before that.
-func TestLockOfAReplicaThatIsCutOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		memory, keys := memkv.New(), seal.Random()
-		a, b := newReplica(t, memory, keys), newReplica(t, memory, keys)
-		held, unlock, err := a.store.Lock(t.Context(), aKey)
-		if err != nil {
-			t.Fatal(err)
-		}
-		short, cancel := context.WithTimeout(t.Context(), lockValid-time.Second)
-		defer cancel()
-		if _, _, err := b.store.Lock(short, aKey); !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("two have the lock: %v", err)
-		}
-		if held.Err() != nil {
-			t.Fatal("the replica has lost its lock")
-		}
-
-		// It expires while no replica can reach the state.
-		got := make(chan time.Time)
-		go func() {
-			mine, unlock, err := b.store.Lock(t.Context(), aKey)
-			if err != nil || mine.Err() != nil {
-				t.Errorf("lock: %v, %v", err, mine)
-			}
-			got <- time.Now()
-			unlock()
-		}()
-		a.Cut()
-		b.Cut()
-		time.Sleep(time.Minute)
-		if held.Err() == nil {
-			t.Error("after a minute without the state, the replica still has its lock")
-		}
-		b.Heal()
-		begin := time.Now()
-		if took := (<-got).Sub(begin); took > time.Second {
-			t.Errorf("the lock was free after %s", took)
-		}
-		a.Heal()
-		unlock() // has no effect on the lock of another replica
-		again, unlock, err := a.store.Lock(t.Context(), aKey)
-		if err != nil || again.Err() != nil {
-			t.Fatal(err)
-		}
-		unlock()
-		synctest.Wait()
-		if again.Err() == nil {
-			t.Error("the lock is held after unlock")
-		}
-	})
-}
-
-// Save retries while the state is unreachable.
-func TestSaveOutlastsACut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		memory, keys := memkv.New(), seal.Random()
-		a, b := newReplica(t, memory, keys), newReplica(t, memory, keys)
-		a.Cut()
-		time.AfterFunc(saveTime/2, a.Heal)
-		if err := a.store.Save(aKey, aLogin()); err != nil {
-			t.Fatal(err)
-		}
-		if l, err := b.store.Load(aKey); err != nil || l == nil {
-			t.Errorf("got %+v, %v", l, err)
-		}
-	})
+	return replica{c, bucket, logins.NewShared(bucket, keys, hold, slog.New(slog.DiscardHandler))}
 }
 
 // While NATS elects a leader, a server without a login works as usual, and requests to a server
@@ -166,18 +49,18 @@ func TestRequestsWhileTheStateIsCutOff(t *testing.T) {
 	t.Cleanup(free.Close)
 	open := schema.Server{Name: "open", Transport: schema.StreamableHTTP, URL: free.URL}
 	memory, keys := memkv.New(), seal.Random()
-	a, b := newReplica(t, memory, keys), newReplica(t, memory, keys)
+	a, b := newReplica(t, memory, keys, logins.LockTime), newReplica(t, memory, keys, logins.LockTime)
 	if _, err := flowFor(t, a.store, locked).Run(deadline(t)); err != nil {
 		t.Fatalf("login: %v", err)
 	}
 
 	b.Cut()
 	client, session := clientFor(t, b.store, open)
-	session.unreachableSince = time.Now().Add(-storeTime) // as if it had been unreachable for so long
+	session.unreachableSince = time.Now().Add(-logins.WaitTime) // as if it had been unreachable for so long
 	wantStatus(t, client, open, "{}", http.StatusOK)
 
 	client, session = clientFor(t, b.store, locked)
-	session.unreachableSince = time.Now().Add(-storeTime)
+	session.unreachableSince = time.Now().Add(-logins.WaitTime)
 	_, err := client.Post(locked.URL, "application/json", strings.NewReader("{}"))
 	failure, ok := errors.AsType[*transports.Failure](err)
 	if !ok || failure.Code != transports.CodeNotPlaced || failure.Outcome != transports.NotSent || failure.Login {
@@ -185,61 +68,8 @@ func TestRequestsWhileTheStateIsCutOff(t *testing.T) {
 	}
 
 	client, _ = clientFor(t, b.store, locked)
-	time.AfterFunc(storeTime/10, b.Heal)
+	time.AfterFunc(logins.WaitTime/10, b.Heal)
 	wantStatus(t, client, locked, "{}", http.StatusOK)
-}
-
-// Replicas that wait for the lock of a dead one get it one after the other.
-func TestLockOfADeadReplica(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		memory, keys := memkv.New(), seal.Random()
-		dead := newReplica(t, memory, keys)
-		_, unlock, err := dead.store.Lock(t.Context(), aKey)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer unlock()
-		dead.Cut()
-		var holders atomic.Int32
-		var all sync.WaitGroup
-		for range 4 {
-			store := newReplica(t, memory, keys).store
-			all.Go(func() {
-				held, unlock, err := store.Lock(t.Context(), aKey)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if holders.Add(1) != 1 {
-					t.Error("two have the lock")
-				}
-				time.Sleep(lockValid - time.Second)
-				if held.Err() != nil {
-					t.Error("the replica has lost its lock")
-				}
-				holders.Add(-1)
-				unlock()
-			})
-		}
-		all.Wait()
-	})
-}
-
-// A broken record in place of a lock does not prevent a refresh.
-func TestLockThatIsBroken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newReplica(t, memkv.New(), seal.Random())
-		if _, err := r.bucket.Put(t.Context(), r.store.backend.(*shared).record("lock", aKey), []byte("\x00{")); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), renewTime)
-		defer cancel()
-		_, unlock, err := r.store.Lock(ctx, aKey)
-		if err != nil {
-			t.Fatal(err)
-		}
-		unlock()
-	})
 }
 
 // Two replicas send many requests each with an expired token. They make one refresh, although a
@@ -249,11 +79,8 @@ func TestOneRefreshForAllReplicas(t *testing.T) {
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
 	server := serverOf(as, nil)
 	memory, keys := memkv.New(), seal.Random()
-	replicas := []replica{newReplica(t, memory, keys), newReplica(t, memory, keys)}
-	for _, r := range replicas { // so that a slow machine loses no lock
-		s := r.store.backend.(*shared)
-		s.valid, s.ttl = 30*time.Minute, time.Hour
-	}
+	const hold = 30 * time.Minute // so that a slow machine loses no lock
+	replicas := []replica{newReplica(t, memory, keys, hold), newReplica(t, memory, keys, hold)}
 	if _, err := flowFor(t, replicas[0].store, server).Run(deadline(t)); err != nil {
 		t.Fatalf("login: %v", err)
 	}
@@ -307,9 +134,9 @@ func (writeless) Update(context.Context, string, []byte, uint64) (uint64, error)
 func TestRefreshWhileTheStateIsCutOff(t *testing.T) {
 	t.Parallel()
 	memory, keys := memkv.New(), seal.Random()
-	r := newReplica(t, memory, keys)
+	r := newReplica(t, memory, keys, logins.LockTime)
 	server := schema.Server{Name: "web", Transport: schema.StreamableHTTP, URL: "https://web.example.test/mcp"}
-	begin := func(store *LoginStore) *Session { return NewSessions(LoginOptions{Store: store}).For(server, "") }
+	begin := func(store *logins.Store) *Session { return NewSessions(LoginOptions{Store: store}).For(server, "") }
 	notPlaced := func(what string, token string, err error) {
 		t.Helper()
 		failure, ok := errors.AsType[*transports.Failure](err)
@@ -319,12 +146,12 @@ func TestRefreshWhileTheStateIsCutOff(t *testing.T) {
 	}
 	expired := aLogin()
 	expired.Expires = time.Now().Add(-time.Minute)
-	session := begin(NewShared(writeless{r.bucket}, keys, slog.New(slog.DiscardHandler)))
+	session := begin(logins.NewShared(writeless{r.bucket}, keys, logins.LockTime, slog.New(slog.DiscardHandler)))
 	if err := r.store.Save(session.key, expired); err != nil {
 		t.Fatal(err)
 	}
 	for _, what := range []string{"without the lock", "in the pause after that"} {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*lockPause)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*logins.Pause)
 		token, err := session.renewOnce(ctx, "")
 		cancel()
 		notPlaced(what, token, err)
@@ -340,7 +167,7 @@ func TestRefreshWhileTheStateIsCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Cut()
-	session.unreachableSince = time.Now().Add(-storeTime) // as if it had been unreachable for so long
+	session.unreachableSince = time.Now().Add(-logins.WaitTime) // as if it had been unreachable for so long
 	if token, err := session.token(t.Context()); err != nil || token != soon.AccessToken {
 		t.Errorf("a token that is still good: %q, %v", token, err)
 	}
@@ -348,4 +175,35 @@ func TestRefreshWhileTheStateIsCutOff(t *testing.T) {
 	notPlaced("a token that was rejected", token, err)
 	token, err = session.stepUp(soon.AccessToken, []string{"write"})
 	notPlaced("a scope that is missing", token, err)
+}
+
+// If a lock is held for too long, only the first request of a session waits for it.
+func TestPauseAfterALockThatIsHeld(t *testing.T) {
+	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
+	server := serverOf(as, nil)
+	server.Name, server.URL = "web", as.URL
+	store := loggedIn(t, server)
+	age(t, store, server, -time.Second)
+	_, unlock, err := store.Lock(deadline(t), logins.KeyOf(server))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, session := clientFor(t, store, server)
+	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := session.renewOnce(short, ""); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("got %v", err)
+	}
+	next, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := session.renewOnce(next, ""); err == nil || !strings.Contains(err.Error(), "the next is due in") {
+		t.Errorf("got %v", err)
+	}
+	unlock()
+	session.mu.Lock()
+	session.retryAt = time.Time{} // the pause is over
+	session.mu.Unlock()
+	if _, err := session.renewOnce(deadline(t), ""); err != nil || as.Count("refresh") != 1 {
+		t.Errorf("got %v, %d refreshes", err, as.Count("refresh"))
+	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
@@ -21,7 +23,7 @@ func TestStoredLoginReachesTheNextRequest(t *testing.T) {
 		return false
 	}})
 	server := serverOf(as, nil)
-	store := NewStore(t.TempDir() + "/logins")
+	store := logins.NewFiles(t.TempDir() + "/logins")
 	client, _ := clientFor(t, store, server)
 	wantStatus(t, client, server, "{}", http.StatusOK)
 	if sent != "" {
@@ -31,7 +33,7 @@ func TestStoredLoginReachesTheNextRequest(t *testing.T) {
 		if _, err := flowFor(t, store, server).Run(deadline(t)); err != nil {
 			t.Fatal(err)
 		}
-		kept, err := store.Load(KeyOf(server))
+		kept, err := store.Load(logins.KeyOf(server))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +63,7 @@ func TestScopeOfA401(t *testing.T) {
 		return true
 	}})
 	server := serverOf(as, nil)
-	store := NewStore(t.TempDir() + "/logins")
+	store := logins.NewFiles(t.TempDir() + "/logins")
 	client, _ := clientFor(t, store, server)
 	called := func() int {
 		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader("{}"))
@@ -78,7 +80,7 @@ func TestScopeOfA401(t *testing.T) {
 			t.Fatalf("status %d", got)
 		}
 	}
-	if l, err := store.Peek(KeyOf(server)); err != nil || l.State(l.Issued) != "not logged in" {
+	if l, err := store.Peek(logins.KeyOf(server)); err != nil || l.State(l.Issued) != "not logged in" {
 		t.Errorf("got %+v, %v", l, err)
 	}
 	if was, err := (LoginOptions{Store: store}).Logout(deadline(t), server, ""); was || err != nil {
@@ -94,7 +96,7 @@ func TestScopeOfA401(t *testing.T) {
 	if got := called(); got != http.StatusOK {
 		t.Errorf("status %d", got)
 	}
-	if l, err := store.Peek(KeyOf(server)); err != nil || len(l.Wanted) != 0 {
+	if l, err := store.Peek(logins.KeyOf(server)); err != nil || len(l.Wanted) != 0 {
 		t.Errorf("still wanted: %+v, %v", l, err)
 	}
 }
@@ -114,7 +116,7 @@ func TestRefreshWithFewerScopes(t *testing.T) {
 	age(t, store, server, 0)
 	client, _ := clientFor(t, store, server)
 	post(t, client, server, "{}")
-	l, err := store.Peek(KeyOf(server))
+	l, err := store.Peek(logins.KeyOf(server))
 	if err != nil || !slices.Equal(l.Scopes, []string{"read"}) || !slices.Contains(l.Wanted, "write") || l.State(l.Issued) != "logged in, more scopes wanted" {
 		t.Errorf("got %+v, %v", l, err)
 	}

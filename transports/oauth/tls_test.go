@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/mcptest/authserver"
 	"github.com/dynmcp/dynmcp/schema"
@@ -32,7 +34,7 @@ func TestLoginWithAnAuthority(t *testing.T) {
 		t.Fatal(err)
 	}
 	entry := schema.Server{Name: "web", Transport: schema.StreamableHTTP, URL: server.URL + "/mcp"}
-	store := NewStore(t.TempDir() + "/logins")
+	store := logins.NewFiles(t.TempDir() + "/logins")
 	for path, want := range map[string]string{"": `"ca" in "tls"`, ca + ".none": "tls.ca: "} {
 		entry.TLS.CA = path
 		if _, err := flowFor(t, store, entry).Run(deadline(t)); err == nil || !strings.Contains(err.Error(), want) {

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	"github.com/dynmcp/dynmcp/internal/records"
 	"github.com/dynmcp/dynmcp/internal/seal"
 )
@@ -41,17 +43,15 @@ const (
 	webPath   = WebPath + "callback"
 	webCookie = "dynmcp-login-"    // and the id
 	webTime   = 10 * time.Minute   // for which the records of a login are kept
-	webPause  = lockPause * 3      // between looks at the state of the cluster
+	webPause  = logins.Pause * 3   // between looks at the state of the cluster
 	webAbout  = "login of a user"  // the purpose of seals
 	webResult = "result of a user" // the purpose of seals
 )
 
 // NewWeb returns the Web of a gateway at an address whose logins are in a store.
-func NewWeb(address string, store *LoginStore) *Web {
+func NewWeb(address string, store *logins.Store) *Web {
 	w := &Web{base: strings.TrimSuffix(address, "/"), logins: map[string]*webLogin{}}
-	if s, ok := store.backend.(*shared); ok {
-		w.keys, w.bucket = s.keys, s.bucket
-	} else {
+	if w.bucket, w.keys = store.Shared(); w.bucket == nil {
 		w.keys = seal.Random()
 	}
 	return w
@@ -63,7 +63,7 @@ func (w *Web) Address() string { return w.base }
 // A webLogin is a login under way.
 type webLogin struct {
 	web *Web
-	key Key
+	key logins.Key
 	id  string
 
 	mu   sync.Mutex
@@ -85,7 +85,7 @@ type webPage struct {
 }
 
 // callback returns the callback of a new login.
-func (w *Web) callback(key Key) (*callback, error) {
+func (w *Web) callback(key logins.Key) (*callback, error) {
 	l := &webLogin{web: w, key: key, id: rand.Text()}
 	return &callback{RedirectURL: w.base + webPath, path: webPath, web: l, results: make(chan result, 1)}, nil
 }
@@ -260,12 +260,18 @@ func (w *Web) serveBack(r *http.Request, answer func(status int, title, text str
 	answerBack(answer, err)
 }
 
-// checkWeb returns why a value is not a record of a Web.
-func checkWeb(keys *seal.Keys, e records.Record) error {
+// Check returns why a record of a bucket of logins is none that a replica with these keys has written: a
+// login, a lock, or one of a [Web].
+func Check(keys *seal.Keys, e records.Record) error {
 	kind, id, _ := strings.Cut(e.Key, "/")
-	about := webAbout
-	if kind == "back" {
+	about := ""
+	switch kind {
+	case "page":
+		about = webAbout
+	case "back":
 		about = webResult
+	default:
+		return logins.Check(keys, e)
 	}
 	_, err := keys.Open(about+id, e.Value)
 	return err

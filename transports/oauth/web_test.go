@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/records/memkv"
 	"github.com/dynmcp/dynmcp/internal/seal"
@@ -26,14 +28,14 @@ var pageLink = regexp.MustCompile(`<a href="([^"]+)"`)
 func TestALoginGoesThroughAnyReplica(t *testing.T) {
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
 	memory, keys := memkv.New(), seal.Random()
-	connect := func() *LoginStore {
+	connect := func() *logins.Store {
 		connection := memory.Connect()
 		t.Cleanup(func() { connection.Close() })
 		bucket, err := connection.Bucket(deadline(t), "logins")
 		if err != nil {
 			t.Fatal(err)
 		}
-		return NewShared(bucket, keys, slog.New(slog.DiscardHandler))
+		return logins.NewShared(bucket, keys, logins.LockTime, slog.New(slog.DiscardHandler))
 	}
 	// The balancer sends each request to the next replica, and those that begin logins are at two.
 	var turn atomic.Int64
@@ -42,7 +44,7 @@ func TestALoginGoesThroughAnyReplica(t *testing.T) {
 		replicas[turn.Add(1)%2].ServeHTTP(w, r)
 	}))
 	t.Cleanup(balancer.Close)
-	stores := [2]*LoginStore{connect(), connect()}
+	stores := [2]*logins.Store{connect(), connect()}
 	for i := range replicas {
 		replicas[i] = NewWeb(balancer.URL, stores[i])
 	}
@@ -79,7 +81,7 @@ func TestALoginGoesThroughAnyReplica(t *testing.T) {
 	tokens := map[string]bool{}
 	for _, user := range []string{"ann", "bob", "cid", "dee"} {
 		for _, store := range stores {
-			l, err := store.Load(KeyOf(server).Of(user))
+			l, err := store.Load(logins.KeyOf(server).Of(user))
 			if err != nil || l == nil || l.Principal != user {
 				t.Fatalf("%s: %+v, %v", user, l, err)
 			}
@@ -89,7 +91,7 @@ func TestALoginGoesThroughAnyReplica(t *testing.T) {
 	if len(tokens) != 4 {
 		t.Errorf("4 users have %d tokens", len(tokens))
 	}
-	if l, err := stores[0].Load(KeyOf(server)); l != nil || err != nil {
+	if l, err := stores[0].Load(logins.KeyOf(server)); l != nil || err != nil {
 		t.Errorf("the login for all: %+v, %v", l, err)
 	}
 }
@@ -100,8 +102,8 @@ func TestOnlyTheBrowserOfTheLoginComesBack(t *testing.T) {
 	var web *Web
 	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { web.ServeHTTP(w, r) }))
 	t.Cleanup(gateway.Close)
-	web = NewWeb(gateway.URL+"/", NewStore(t.TempDir()))
-	back, err := web.callback(Key{Server: "a<b", Principal: "ann"})
+	web = NewWeb(gateway.URL+"/", logins.NewFiles(t.TempDir()))
+	back, err := web.callback(logins.Key{Server: "a<b", Principal: "ann"})
 	if err != nil || back.RedirectURL != gateway.URL+"/login/callback" {
 		t.Fatalf("%v, %v", back, err)
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/internal/cli"
@@ -171,9 +173,9 @@ func authorization(s schema.Server) string {
 	if s.Transport == schema.Stdio {
 		return "n/a"
 	}
-	var kept *oauth.Login
+	var kept *logins.Login
 	if store, err := login.Store(); err == nil {
-		if kept, err = store.Peek(oauth.KeyOf(s)); err != nil {
+		if kept, err = store.Peek(logins.KeyOf(s)); err != nil {
 			return "oauth: " + err.Error()
 		}
 	}

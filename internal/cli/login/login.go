@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/internal/cli"
@@ -68,7 +70,7 @@ machine ends at a page that does not load: paste the address of that page. With
 				ctx, cancel = context.WithTimeout(ctx, *timeout)
 				defer cancel()
 			}
-			return WithStore(ctx, cluster, func(store *oauth.LoginStore) error {
+			return WithStore(ctx, cluster, func(store *logins.Store) error {
 				return login(ctx, cli.Stdout(cmd), cmd.InOrStdin(), store, server, *scopes, *noBrowser)
 			})
 		})
@@ -114,7 +116,7 @@ func forgetLogin(ctx context.Context, cmd *cobra.Command, from *conf.Flags, clus
 	if err != nil {
 		return err
 	}
-	return WithStore(ctx, cluster, func(store *oauth.LoginStore) error { return logout(ctx, cli.Stdout(cmd), store, server, principal) })
+	return WithStore(ctx, cluster, func(store *logins.Store) error { return logout(ctx, cli.Stdout(cmd), store, server, principal) })
 }
 
 var oneServer = cli.One("no server name given", "NAME; dynmcp ls lists the servers")
@@ -141,7 +143,7 @@ func loginServer(ctx context.Context, f *conf.Flags, name string) (schema.Server
 
 // login logs in and prints the progress. With noBrowser, a line of in may be the address of the
 // redirect that ends the login.
-func login(ctx context.Context, out *terminal.Writer, in io.Reader, store *oauth.LoginStore, server schema.Server, scopes []string, noBrowser bool) error {
+func login(ctx context.Context, out *terminal.Writer, in io.Reader, store *logins.Store, server schema.Server, scopes []string, noBrowser bool) error {
 	flow := oauth.Flow{
 		LoginOptions: oauth.LoginOptions{Store: store, Hide: cli.Secrets.Rotate},
 		Server:       server,
@@ -174,7 +176,7 @@ func login(ctx context.Context, out *terminal.Writer, in io.Reader, store *oauth
 	return out.Err
 }
 
-func logout(ctx context.Context, out *terminal.Writer, store *oauth.LoginStore, server schema.Server, principal string) error {
+func logout(ctx context.Context, out *terminal.Writer, store *logins.Store, server schema.Server, principal string) error {
 	was, err := oauth.LoginOptions{Store: store, Hide: cli.Secrets.Rotate}.Logout(ctx, server, principal)
 	switch {
 	case was && err != nil:
@@ -191,17 +193,17 @@ func logout(ctx context.Context, out *terminal.Writer, store *oauth.LoginStore, 
 }
 
 // Store returns the store of the user's logins. It reads and creates nothing.
-func Store() (*oauth.LoginStore, error) {
+func Store() (*logins.Store, error) {
 	dir, err := conf.StateDir()
 	if err != nil {
 		return nil, fmt.Errorf("find the directory of logins: %w", err)
 	}
-	return oauth.NewStore(filepath.Join(dir, "logins")), nil
+	return logins.NewFiles(filepath.Join(dir, "logins")), nil
 }
 
 // WithStore calls use with the logins of the cluster that is selected, or else with those of the
 // user.
-func WithStore(ctx context.Context, cluster module.Cluster, use func(*oauth.LoginStore) error) error {
+func WithStore(ctx context.Context, cluster module.Cluster, use func(*logins.Store) error) error {
 	if cluster.Servers() == "" {
 		store, err := Store()
 		if err != nil {

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
@@ -18,7 +20,7 @@ import (
 // Logins are the logins of the servers of a run. They implement aggregator.Logins.
 type Logins struct {
 	log  *slog.Logger
-	open func() (*oauth.LoginStore, error)
+	open func() (*logins.Store, error)
 	web  atomic.Pointer[oauth.Web] // nil unless users come back to a gateway
 
 	// Callers are the users of a gateway, whose tokens are exchanged.
@@ -30,7 +32,7 @@ type Logins struct {
 
 // Of returns the logins in the store that open returns, which is called when the first remote server
 // is used.
-func Of(open func() (*oauth.LoginStore, error), log *slog.Logger) *Logins {
+func Of(open func() (*logins.Store, error), log *slog.Logger) *Logins {
 	l := &Logins{log: log, open: open}
 	l.exchanges.LoginOptions, l.exchanges.Callers = oauth.LoginOptions{Hide: cli.Secrets.Rotate, Logger: log}, &l.Callers
 	l.sessions = sync.OnceValues(func() (*oauth.Sessions, error) {
@@ -44,7 +46,7 @@ func Of(open func() (*oauth.LoginStore, error), log *slog.Logger) *Logins {
 }
 
 // Store returns the store of the logins, which is that of the cluster if there is one.
-func (l *Logins) Store() (*oauth.LoginStore, error) { return l.open() }
+func (l *Logins) Store() (*logins.Store, error) { return l.open() }
 
 // ServeAt returns what receives the browsers of users at the address of a gateway.
 func (l *Logins) ServeAt(address string) (*oauth.Web, error) {

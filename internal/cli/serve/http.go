@@ -30,7 +30,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/gateway"
 	"github.com/dynmcp/dynmcp/transports/host"
-	"github.com/dynmcp/dynmcp/transports/oauth"
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 )
 
 // newLoopGateway returns the detector of requests that come from the run itself or, in a cluster,
@@ -108,11 +108,11 @@ func joinCluster(ctx context.Context, member module.Replica, options *aggregator
 	if err := member.SetOptions(ctx, options); err != nil {
 		return nil, err
 	}
-	logins, err := member.Logins(ctx)
+	store, err := member.Logins(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return login.Of(func() (*oauth.LoginStore, error) { return logins, nil }, options.Logger), nil
+	return login.Of(func() (*logins.Store, error) { return store, nil }, options.Logger), nil
 }
 
 func (l *httpListener) listen(ctx context.Context) (net.Listener, error) {

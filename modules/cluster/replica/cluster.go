@@ -11,6 +11,8 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
@@ -19,7 +21,6 @@ import (
 	"github.com/dynmcp/dynmcp/internal/redact"
 	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/internal/seal"
-	"github.com/dynmcp/dynmcp/transports/oauth"
 )
 
 // Timeouts for reaching NATS.
@@ -168,10 +169,10 @@ func (s retryStore) Bucket(ctx context.Context, name string) (records.Bucket, er
 func (c Cluster) Close() error { return c.Store.Close() }
 
 // Logins returns the store of the logins that the replicas share.
-func (c Cluster) Logins(ctx context.Context) (*oauth.LoginStore, error) {
+func (c Cluster) Logins(ctx context.Context) (*logins.Store, error) {
 	bucket, err := c.Store.Bucket(ctx, LoginBucket)
 	if err != nil {
 		return nil, err
 	}
-	return oauth.NewShared(bucket, c.Keys, c.log), nil
+	return logins.NewShared(bucket, c.Keys, logins.LockTime, c.log), nil
 }

@@ -10,6 +10,8 @@ import (
 	"os"
 	"strconv"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/internal/cli"
@@ -18,7 +20,6 @@ import (
 	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/modules/cluster/internode"
-	"github.com/dynmcp/dynmcp/transports/oauth"
 )
 
 // Flags configure a run as a replica of a cluster.
@@ -56,7 +57,7 @@ func (f *Flags) AddFlags(cmd *cobra.Command, member bool) {
 }
 
 // Logins opens the logins that the replicas share. The caller must call end.
-func (f *Flags) Logins(ctx context.Context, verb string) (logins *oauth.LoginStore, end func(), err error) {
+func (f *Flags) Logins(ctx context.Context, verb string) (logins *logins.Store, end func(), err error) {
 	c, err := f.ClusterFlags.Open(ctx, verb)
 	if err != nil {
 		return nil, nil, err

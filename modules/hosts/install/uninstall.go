@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
+
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/internal/cli"
@@ -23,7 +25,6 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/keyring"
-	"github.com/dynmcp/dynmcp/transports/oauth"
 )
 
 // Uninstall removes what dynmcp made on this machine.
@@ -229,7 +230,7 @@ func (r *removal) do(ctx context.Context) error {
 			return secret.KeyringError(err)
 		}
 	}
-	if err := oauth.ForgetKey(); err != nil {
+	if err := logins.ForgetKey(); err != nil {
 		return err
 	}
 	if r.state != "" {

@@ -1,6 +1,6 @@
 //go:build unix
 
-package oauth
+package logins
 
 import (
 	"bufio"
@@ -14,13 +14,11 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // stoppedHolder starts a process that takes the lock, and stops it. goOn continues the process
 // and waits for its end.
-func stoppedHolder(t *testing.T, store *LoginStore) (goOn func()) {
+func stoppedHolder(t *testing.T, store *Store) (goOn func()) {
 	t.Helper()
 	holder := exec.CommandContext(deadline(t), os.Args[0])
 	holder.Env = append(os.Environ(), lockerDir+"="+dirOf(store))
@@ -47,7 +45,7 @@ func stoppedHolder(t *testing.T, store *LoginStore) (goOn func()) {
 // A caller that waits for the lock of a stopped process blocks no thread and leaks no goroutine.
 // It gets the lock after that process has ended.
 func TestLockOfAStoppedProcess(t *testing.T) {
-	store := NewStore(t.TempDir() + "/logins")
+	store := NewFiles(t.TempDir() + "/logins")
 	goOn := stoppedHolder(t, store)
 	threads := pprof.Lookup("threadcreate")
 	lock := func() {
@@ -74,35 +72,4 @@ func TestLockOfAStoppedProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	unlock()
-}
-
-// If a lock is held for too long, only the first request of a session waits for it.
-func TestPauseAfterALockThatIsHeld(t *testing.T) {
-	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
-	server := serverOf(as, nil)
-	server.Name, server.URL = aKey.Server, as.URL
-	store := loggedIn(t, server)
-	age(t, store, server, -time.Second)
-	_, unlock, err := store.Lock(deadline(t), KeyOf(server))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, session := clientFor(t, store, server)
-	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	if _, err := session.renewOnce(short, ""); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("got %v", err)
-	}
-	next, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	if _, err := session.renewOnce(next, ""); err == nil || !strings.Contains(err.Error(), "the next is due in") {
-		t.Errorf("got %v", err)
-	}
-	unlock()
-	session.mu.Lock()
-	session.retryAt = time.Time{} // the pause is over
-	session.mu.Unlock()
-	if _, err := session.renewOnce(deadline(t), ""); err != nil || as.Count("refresh") != 1 {
-		t.Errorf("got %v, %d refreshes", err, as.Count("refresh"))
-	}
 }

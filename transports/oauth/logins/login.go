@@ -1,6 +1,12 @@
-package oauth
+package logins
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,8 +14,6 @@ import (
 	"time"
 
 	"golang.org/x/oauth2"
-
-	"github.com/dynmcp/dynmcp/schema"
 )
 
 // A Login is the result of a login. It is bound to one issuer: tokens and the secret of the
@@ -48,13 +52,14 @@ type Secrets struct {
 	Values map[string]string `json:"values,omitempty"`
 }
 
-func (s Secrets) all() []string {
+// All returns the secrets, to hide them in output.
+func (s Secrets) All() []string {
 	return append(slices.Collect(maps.Values(s.Values)), s.AccessToken, s.RefreshToken, s.ClientSecret, s.RegistrationToken, s.DPoPKey)
 }
 
-// fresh reports whether the access token is valid for another minute, or for a quarter of its
+// Fresh reports whether the access token is valid for another minute, or for a quarter of its
 // life if that is shorter.
-func (l *Login) fresh(now time.Time) bool {
+func (l *Login) Fresh(now time.Time) bool {
 	margin := min(time.Minute, l.Expires.Sub(l.Issued)/4)
 	return l.AccessToken != "" && (l.Expires.IsZero() || now.Add(margin).Before(l.Expires))
 }
@@ -72,21 +77,6 @@ func (l *Login) State(now time.Time) string {
 		return "login expired"
 	}
 	return fmt.Sprintf("logged in (expires in %s)", inWords(l.Expires.Sub(now)))
-}
-
-// Stated returns what an entry states of its login in place of the server, as keys and values, "" if
-// nothing.
-func Stated(a *schema.Auth) string {
-	if a == nil {
-		return ""
-	}
-	var all []string
-	for _, one := range [][2]string{{"issuer", a.Issuer}, {"code_challenge", a.CodeChallenge}, {"callback", a.Callback}} {
-		if one[1] != "" {
-			all = append(all, one[0]+" "+one[1])
-		}
-	}
-	return strings.Join(all, ", ")
 }
 
 // inWords formats a duration for people, in at most two units.
@@ -107,16 +97,16 @@ func inWords(d time.Duration) string {
 	return fmt.Sprintf("%dd %dh", hours/24, hours%24)
 }
 
-// valid reports whether the access token has not expired, as far as known.
-func (l *Login) valid(now time.Time) bool {
+// Valid reports whether the access token has not expired, as far as known.
+func (l *Login) Valid(now time.Time) bool {
 	return l.AccessToken != "" && (l.Expires.IsZero() || now.Before(l.Expires))
 }
 
 // maxWanted is how many scopes a server may have the next login ask for.
 const maxWanted = 100
 
-// want adds scopes that the login lacks and reports whether there were any.
-func (l *Login) want(scopes []string) bool {
+// Want adds scopes that the login lacks and reports whether there were any.
+func (l *Login) Want(scopes []string) bool {
 	before := len(l.Wanted)
 	for _, s := range scopes {
 		if !slices.Contains(l.Scopes, s) && !slices.Contains(l.Wanted, s) && len(l.Wanted) < maxWanted {
@@ -134,4 +124,30 @@ func (l *Login) bound() []byte {
 		parts = append(parts, l.Principal)
 	}
 	return []byte(strings.Join(parts, "\n"))
+}
+
+// NewProofKey makes and keeps the key that tokens will be bound to (RFC 9449).
+func (s *Secrets) NewProofKey() (*ecdsa.PrivateKey, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	s.DPoPKey = base64.StdEncoding.EncodeToString(der)
+	return key, err
+}
+
+// ProofKey returns the key that the tokens of a login are bound to, nil if they are unbound.
+func (s *Secrets) ProofKey() (*ecdsa.PrivateKey, error) {
+	if s.DPoPKey == "" {
+		return nil, nil
+	}
+	der, err := base64.StdEncoding.DecodeString(s.DPoPKey)
+	if err == nil {
+		parsed, _ := x509.ParsePKCS8PrivateKey(der)
+		if key, ok := parsed.(*ecdsa.PrivateKey); ok {
+			return key, nil
+		}
+	}
+	return nil, errors.New("the key that its tokens are bound to is broken")
 }

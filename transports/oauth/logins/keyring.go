@@ -1,4 +1,4 @@
-package oauth
+package logins
 
 import (
 	"crypto/aes"

@@ -1,4 +1,4 @@
-package oauth
+package logins
 
 import (
 	"context"
@@ -25,8 +25,8 @@ type files struct {
 	keyring keyring
 }
 
-// NewStore returns the store in a directory, which is created when it is needed.
-func NewStore(dir string) *LoginStore { return &LoginStore{&files{dir: dir}} }
+// NewFiles returns the store in a directory, which is created when it is needed.
+func NewFiles(dir string) *Store { return &Store{&files{dir: dir}} }
 
 // file returns the name of the file for a login at an issuer. It does not reveal the address,
 // which may contain a secret. The name for "" is from before issuers had separate files.
@@ -59,12 +59,12 @@ func (f *files) Place() string {
 
 // stamp returns the time of the last change of the directory. Two changes in one tick of its clock have
 // the same, so a recent one is always another value.
-func (f *files) stamp() int64 {
+func (f *files) Stamp() int64 {
 	info, err := os.Stat(f.dir)
 	switch {
 	case err != nil:
 		return 0
-	case time.Since(info.ModTime()) < lockPause:
+	case time.Since(info.ModTime()) < Pause:
 		return -time.Now().UnixNano()
 	}
 	return info.ModTime().UnixNano()
@@ -192,7 +192,7 @@ func (f *files) sealing() (*sealing, error) {
 	if !errors.Is(err, errNoKey) {
 		return found, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
+	ctx, cancel := context.WithTimeout(context.Background(), WaitTime)
 	defer cancel()
 	unlock, err := lockFile(ctx, filepath.Join(f.dir, ".keyring.lock"))
 	if err != nil {
@@ -248,7 +248,7 @@ func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	for pause := time.Millisecond; ; pause = min(2*pause, lockPause) {
+	for pause := time.Millisecond; ; pause = min(2*pause, Pause) {
 		locked, err := tryLock(file)
 		if locked {
 			return func() { file.Close() }, nil

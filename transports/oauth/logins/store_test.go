@@ -1,4 +1,4 @@
-package oauth
+package logins
 
 import (
 	"bytes"
@@ -27,7 +27,7 @@ func aLogin() *Login {
 	}
 }
 
-func dirOf(s *LoginStore) string { return s.backend.(*files).dir }
+func dirOf(s *Store) string { return s.backend.(*files).dir }
 
 func written(t *testing.T, dir string) []byte {
 	t.Helper()
@@ -59,7 +59,7 @@ func TestStoreWithAndWithoutKeyring(t *testing.T) {
 		if sealed {
 			withKeyring(t)
 		}
-		s := NewStore(filepath.Join(t.TempDir(), "deep", "logins"))
+		s := NewFiles(filepath.Join(t.TempDir(), "deep", "logins"))
 		if l, err := s.Load(aKey); l != nil || err != nil {
 			t.Errorf("got %v, %v of nothing", l, err)
 		}
@@ -68,7 +68,7 @@ func TestStoreWithAndWithoutKeyring(t *testing.T) {
 		if err := s.Save(aKey, want); err != nil {
 			t.Fatal(err)
 		}
-		got, err := NewStore(dirOf(s)).Load(aKey) // as another process does
+		got, err := NewFiles(dirOf(s)).Load(aKey) // as another process does
 		if err != nil || got == nil || !reflect.DeepEqual(got.Secrets, want.Secrets) || got.TokenURL != want.TokenURL || !got.Expires.Equal(want.Expires) {
 			t.Errorf("sealed %t: got %+v, %v", sealed, got, err)
 		}
@@ -98,7 +98,7 @@ func TestStoreWithAndWithoutKeyring(t *testing.T) {
 
 func TestLoginsAreKeptApart(t *testing.T) {
 	t.Parallel()
-	s := NewStore(t.TempDir() + "/logins")
+	s := NewFiles(t.TempDir() + "/logins")
 	entry := schema.Server{Name: "web", URL: "https://web.example.test/mcp"}
 	if err := s.Save(KeyOf(entry), aLogin()); err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func TestLoginsAreKeptApart(t *testing.T) {
 
 func TestFilesThatAreNoLogins(t *testing.T) {
 	t.Parallel()
-	s := NewStore(t.TempDir() + "/logins")
+	s := NewFiles(t.TempDir() + "/logins")
 	if err := s.Save(aKey, aLogin()); err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestFilesOfOthersAreRefused(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("files have no modes")
 	}
-	s := NewStore(t.TempDir() + "/logins")
+	s := NewFiles(t.TempDir() + "/logins")
 	if err := s.Save(aKey, aLogin()); err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestFilesOfOthersAreRefused(t *testing.T) {
 // Logins at several issuers of one server have separate files, and do not affect each other.
 func TestLoginsAtSeveralIssuers(t *testing.T) {
 	t.Parallel()
-	s := NewStore(t.TempDir() + "/logins")
+	s := NewFiles(t.TempDir() + "/logins")
 	first, second := aLogin(), aLogin()
 	first.Issued = first.Issued.Add(-time.Minute)
 	second.Issuer, second.TokenURL, second.AccessToken = "https://other.example.test", "https://other.example.test/token", "other-s3cret"
@@ -204,7 +204,7 @@ func TestFilesOfOneIssuerOnly(t *testing.T) {
 	for name, issuer := range map[string]string{"the same": "https://auth.example.test", "another": "https://other.example.test"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := NewStore(t.TempDir() + "/logins")
+			s := NewFiles(t.TempDir() + "/logins")
 			old := aLogin()
 			old.Issued, old.AccessToken = old.Issued.Add(-time.Minute), "old-s3cret"
 			if err := errors.Join(s.Save(aKey, old), os.Rename(filepath.Join(dirOf(s), aKey.file(old.Issuer)), filepath.Join(dirOf(s), aKey.file("")))); err != nil {
@@ -235,7 +235,7 @@ func TestFilesOfOneIssuerOnly(t *testing.T) {
 // Write access to a file is not enough to have its secrets sent elsewhere.
 func TestSealBindsTheEndpoints(t *testing.T) {
 	withKeyring(t)
-	s := NewStore(t.TempDir() + "/logins")
+	s := NewFiles(t.TempDir() + "/logins")
 	if err := s.Save(aKey, aLogin()); err != nil {
 		t.Fatal(err)
 	}
@@ -255,16 +255,16 @@ func TestSealBindsTheEndpoints(t *testing.T) {
 
 func TestKeyringThatWasEmptied(t *testing.T) {
 	withKeyring(t)
-	s := NewStore(t.TempDir() + "/logins")
+	s := NewFiles(t.TempDir() + "/logins")
 	if err := s.Save(aKey, aLogin()); err != nil {
 		t.Fatal(err)
 	}
 	zalando.MockInit()
-	if l, err := NewStore(dirOf(s)).Load(aKey); l != nil || err != nil {
+	if l, err := NewFiles(dirOf(s)).Load(aKey); l != nil || err != nil {
 		t.Errorf("got %v, %v: want no login", l, err)
 	}
 	zalando.MockInitWithError(errors.New("locked"))
-	if _, err := NewStore(dirOf(s)).Load(aKey); err == nil || !strings.Contains(err.Error(), "locked") {
+	if _, err := NewFiles(dirOf(s)).Load(aKey); err == nil || !strings.Contains(err.Error(), "locked") {
 		t.Errorf("a keyring that fails: %v", err)
 	}
 	// A process that knows the key continues to seal.
@@ -281,14 +281,14 @@ func TestOneKeyForAll(t *testing.T) {
 	var all sync.WaitGroup
 	for _, key := range keys {
 		all.Go(func() {
-			if err := NewStore(dir).Save(key, aLogin()); err != nil {
+			if err := NewFiles(dir).Save(key, aLogin()); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	all.Wait()
 	for _, key := range keys {
-		if l, err := NewStore(dir).Load(key); l == nil || err != nil {
+		if l, err := NewFiles(dir).Load(key); l == nil || err != nil {
 			t.Errorf("the login of %s is lost: %v", key.Server, err)
 		}
 	}

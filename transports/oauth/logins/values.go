@@ -1,4 +1,4 @@
-package oauth
+package logins
 
 import (
 	"context"
@@ -41,7 +41,7 @@ func CheckValue(name, value string) error {
 }
 
 // Values returns what a user keeps, by name.
-func (s *LoginStore) Values(principal string) (map[string]string, error) {
+func (s *Store) Values(principal string) (map[string]string, error) {
 	l, err := s.Load(valuesOf(principal))
 	if l == nil || err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (s *LoginStore) Values(principal string) (map[string]string, error) {
 }
 
 // ValueNames returns the names of what a user keeps, in order, without the keyring.
-func (s *LoginStore) ValueNames(principal string) ([]string, error) {
+func (s *Store) ValueNames(principal string) ([]string, error) {
 	l, err := s.Peek(valuesOf(principal))
 	if l == nil || err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (s *LoginStore) ValueNames(principal string) ([]string, error) {
 
 // SetValue keeps a value of a user under a name, or with "" removes it. It reports whether there was
 // one.
-func (s *LoginStore) SetValue(ctx context.Context, principal, name, value string) (was bool, err error) {
+func (s *Store) SetValue(ctx context.Context, principal, name, value string) (was bool, err error) {
 	if value != "" {
 		if err := CheckValue(name, value); err != nil {
 			return false, err

@@ -1,4 +1,4 @@
-package oauth
+package logins
 
 import (
 	"context"
@@ -19,17 +19,24 @@ import (
 // NewShared returns the store of the replicas that share a bucket. Logins are sealed with the
 // cluster's keys: the bucket reveals only their number. A login that cannot be opened is
 // treated as absent, and its record is logged.
-func NewShared(bucket records.Bucket, keys *seal.Keys, log *slog.Logger) *LoginStore {
-	return &LoginStore{&shared{bucket, keys, log, lockValid, lockTTL}}
+//
+// hold is how long a replica may have a lock, [LockTime] but for a test on a slow machine.
+func NewShared(bucket records.Bucket, keys *seal.Keys, hold time.Duration, log *slog.Logger) *Store {
+	return &Store{&shared{bucket, keys, log, hold}}
+}
+
+// Shared returns the bucket that replicas share, and the keys that seal its records; nil for files.
+func (s *Store) Shared() (records.Bucket, *seal.Keys) {
+	if in, ok := s.backend.(*shared); ok {
+		return in.bucket, in.keys
+	}
+	return nil, nil
 }
 
 // Check returns why a record of a bucket is neither a login that these keys open nor a lock.
 func Check(keys *seal.Keys, e records.Record) error {
 	if strings.HasPrefix(e.Key, "lock/") {
 		return checkLock(e.Value)
-	}
-	if strings.HasPrefix(e.Key, "page/") || strings.HasPrefix(e.Key, "back/") {
-		return checkWeb(keys, e)
 	}
 	_, err := openRecords(keys, e)
 	return err
@@ -45,15 +52,15 @@ func openRecords(keys *seal.Keys, e records.Record) (all []*record, err error) {
 
 // shared stores the logins of a key, at all issuers, in one record, and its lock in another.
 type shared struct {
-	bucket     records.Bucket
-	keys       *seal.Keys
-	log        *slog.Logger
-	valid, ttl time.Duration // of a lock
+	bucket records.Bucket
+	keys   *seal.Keys
+	log    *slog.Logger
+	hold   time.Duration
 }
 
 func (s *shared) Place() string { return "in the state of the cluster, sealed with its key" }
 
-func (s *shared) stamp() int64 { return 0 }
+func (s *shared) Stamp() int64 { return 0 }
 
 func (s *shared) record(kind string, key Key) string {
 	sum := sha256.Sum256(key.digested())
@@ -116,7 +123,7 @@ func (s *shared) Save(key Key, l *Login) error {
 			return err
 		}
 		select {
-		case <-time.After(lockPause):
+		case <-time.After(Pause):
 		case <-ctx.Done():
 			return err
 		}
@@ -142,13 +149,12 @@ func (s *shared) Delete(key Key) (was bool, err error) {
 // login. So a replica creates the record before it sends the token. The others cannot create
 // it, wait, and read the stored login.
 //
-// The holder stops lockValid after its request for the record, which is longer than a refresh
-// may take; NATS removes the record lockTTL after it was written, which is later. So clocks
+// The holder stops LockTime after its request for the record, which is longer than a refresh
+// may take; NATS removes the record lockMargin later than that after it was written. So clocks
 // are never compared, and a holder that is cut off stops before the next one begins.
 const (
-	lockPause = 100 * time.Millisecond
-	lockValid = 12 * time.Second
-	lockTTL   = 15 * time.Second
+	LockTime   = 12 * time.Second
+	lockMargin = 3 * time.Second
 )
 
 // Lock returns a context that ends with the time of the lock.
@@ -156,9 +162,9 @@ func (s *shared) Lock(ctx context.Context, key Key) (held context.Context, unloc
 	name := s.record("lock", key)
 	for {
 		sent := time.Now()
-		revision, err := s.bucket.WithTTL(s.ttl).Create(ctx, name, []byte(rand.Text()))
+		revision, err := s.bucket.WithTTL(s.hold+lockMargin).Create(ctx, name, []byte(rand.Text()))
 		if err == nil {
-			held, end := context.WithDeadline(ctx, sent.Add(s.valid))
+			held, end := context.WithDeadline(ctx, sent.Add(s.hold))
 			return held, func() {
 				end()
 				// If the deletion fails, the lock expires.
@@ -171,7 +177,7 @@ func (s *shared) Lock(ctx context.Context, key Key) (held context.Context, unloc
 			return nil, nil, err
 		}
 		select {
-		case <-time.After(lockPause):
+		case <-time.After(Pause):
 		case <-ctx.Done():
 			if !errors.Is(err, records.ErrConflict) {
 				return nil, nil, fmt.Errorf("the lock on the login of %s: %w", key.Server, err)

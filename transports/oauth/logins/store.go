@@ -1,10 +1,19 @@
-package oauth
+// Package logins stores the results of logins, with a lock on each.
+//
+//	login.go      the result of a login, and its secrets
+//	store.go      what all stores do
+//	files.go      a store in the user's files, sealed with a key of the system's keyring
+//	keyring.go    that key
+//	shared.go     a store in the state that replicas share
+//	values.go     what users keep for ${user:NAME}, which is stored like a login
+package logins
 
 import (
 	"context"
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -27,6 +36,14 @@ func (k Key) Of(principal string) Key {
 	return k
 }
 
+// Slot identifies the owner of secrets. The secrets of one user do not replace those of another.
+func (k Key) Slot() string {
+	if k.Principal != "" {
+		return "login of " + k.Principal + " at " + k.Server
+	}
+	return "login of " + k.Server
+}
+
 // digested returns what the names of records are made of.
 func (k Key) digested() []byte {
 	parts := []string{k.Server, k.Resource, k.Client}
@@ -45,16 +62,23 @@ func KeyOf(s schema.Server) Key {
 	return key
 }
 
-// A LoginStore stores logins, and several processes may use it at once: in files of the user, see
-// [NewStore], or in the state that the replicas of a service share, see [NewShared].
-type LoginStore struct{ backend }
+const (
+	// WaitTime is how long a request waits for the store.
+	WaitTime = 5 * time.Second
+	// Pause is the time between two looks at what another process or replica may have changed.
+	Pause = 100 * time.Millisecond
+)
+
+// A Store stores logins, and several processes may use it at once: in files of the user, see
+// [NewFiles], or in the state that the replicas of a service share, see [NewShared].
+type Store struct{ backend }
 
 type backend interface {
 	// Place describes where new logins are stored.
 	Place() string
-	// stamp returns a value that is another one after a change of any login, as far as that is known
+	// Stamp returns a value that is another one after a change of any login, as far as that is known
 	// without reading them. A login that replicas share is read again after a 401 only.
-	stamp() int64
+	Stamp() int64
 	// read returns the records of a key, the most recent first. It omits records of other
 	// versions and unreadable ones.
 	read(Key) ([]*record, error)
@@ -94,13 +118,13 @@ func newestFirst(a, b *record) int { return b.Login.Issued.Compare(a.Login.Issue
 
 // own returns the records of a key that are of its user. The name of a record says so already; the
 // record itself is bound to its user by the seal.
-func (s *LoginStore) own(key Key) ([]*record, error) {
+func (s *Store) own(key Key) ([]*record, error) {
 	all, err := s.read(key)
 	return slices.DeleteFunc(all, func(r *record) bool { return r.Login.Principal != key.Principal }), err
 }
 
 // Peek returns a login without its secrets and without the keyring, or nil.
-func (s *LoginStore) Peek(key Key) (*Login, error) {
+func (s *Store) Peek(key Key) (*Login, error) {
 	all, err := s.own(key)
 	if len(all) == 0 {
 		return nil, err
@@ -109,7 +133,7 @@ func (s *LoginStore) Peek(key Key) (*Login, error) {
 }
 
 // Load returns a login, nil if absent.
-func (s *LoginStore) Load(key Key) (*Login, error) {
+func (s *Store) Load(key Key) (*Login, error) {
 	all, err := s.own(key)
 	if len(all) == 0 {
 		return nil, err
@@ -118,7 +142,7 @@ func (s *LoginStore) Load(key Key) (*Login, error) {
 }
 
 // LoadAll returns the logins at all issuers, the most recent first.
-func (s *LoginStore) LoadAll(key Key) ([]*Login, error) {
+func (s *Store) LoadAll(key Key) ([]*Login, error) {
 	all, err := s.own(key)
 	var logins []*Login
 	for _, r := range all {
@@ -133,7 +157,7 @@ func (s *LoginStore) LoadAll(key Key) ([]*Login, error) {
 
 // Update changes a login under its lock, or makes one without a token. change reports whether to
 // store it.
-func (s *LoginStore) Update(ctx context.Context, key Key, change func(*Login) bool) error {
+func (s *Store) Update(ctx context.Context, key Key, change func(*Login) bool) error {
 	_, unlock, err := s.Lock(ctx, key)
 	if err != nil {
 		return err
