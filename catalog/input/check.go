@@ -282,7 +282,10 @@ func (s *Schema) target(ref string) (any, bool) {
 	return at, true
 }
 
-func pointerStep(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
+// pointerStep returns the name of a member as a JSON Pointer has it (RFC 6901, 3).
+func pointerStep(name string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
+}
 
 // errorText returns an error of the library as a text for models.
 func errorText(err error) string {

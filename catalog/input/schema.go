@@ -55,7 +55,7 @@ func (s *Schema) Fit(input json.RawMessage, outline *wire.Outline) (_ json.RawMe
 		return input, nil
 	}
 	f := fitting{schema: s, outline: outline}
-	fitted := f.inside(newPlace(s, s.root, 0), "", input)
+	fitted := f.inside(newPlace(s, s.root, 0), input)
 	if len(f.changed) == 0 {
 		return input, nil
 	}
@@ -89,17 +89,38 @@ func (p *place) valid(s *Schema, value json.RawMessage) bool {
 type fitting struct {
 	schema  *Schema
 	outline *wire.Outline
+	path    []step // to the value that is looked at
 	changed []string
 }
 
+// A step leads to a member, or to an element.
+type step struct {
+	name  string
+	index int // of an element; -1 for a member
+}
+
+// where returns the path as a JSON Pointer without the first slash.
+func (f *fitting) where() string {
+	var names []string
+	for _, s := range f.path {
+		if s.index >= 0 {
+			s.name = strconv.Itoa(s.index)
+		}
+		names = append(names, pointerStep(s.name))
+	}
+	return strings.Join(names, "/")
+}
+
 // inside returns an object or a list with the values in it fitted to the schema.
-func (f *fitting) inside(p *place, path string, value json.RawMessage) json.RawMessage {
+func (f *fitting) inside(p *place, value json.RawMessage) json.RawMessage {
 	var edits []wire.Edit
-	edit := func(p *place, path string, at wire.Span) {
+	edit := func(p *place, to step, at wire.Span) {
 		if part := at.In(value); p.schema != true {
-			if fitted := f.value(p, path, part); !bytes.Equal(fitted, part) {
+			f.path = append(f.path, to)
+			if fitted := f.value(p, part); !bytes.Equal(fitted, part) {
 				edits = append(edits, wire.Edit{Span: at, With: fitted})
 			}
+			f.path = f.path[:len(f.path)-1]
 		}
 	}
 	if value[0] == '[' {
@@ -109,7 +130,7 @@ func (f *fitting) inside(p *place, path string, value json.RawMessage) json.RawM
 		}
 		i := 0
 		for element := range wire.Elements(value) {
-			edit(elements, path+strconv.Itoa(i)+"/", wire.Locate(value, element))
+			edit(elements, step{"", i}, wire.Locate(value, element))
 			i++
 		}
 	} else {
@@ -118,7 +139,7 @@ func (f *fitting) inside(p *place, path string, value json.RawMessage) json.RawM
 				continue
 			}
 			name, _ := wire.Text(key.In(value))
-			edit(newPlace(f.schema, f.schema.member(p.schema, name, p.depth), 1), path+pointerStep(name)+"/", at)
+			edit(newPlace(f.schema, f.schema.member(p.schema, name, p.depth), 1), step{name, -1}, at)
 		}
 	}
 	if edits == nil {
@@ -127,12 +148,12 @@ func (f *fitting) inside(p *place, path string, value json.RawMessage) json.RawM
 	return wire.Replace(value, edits...)
 }
 
-// value returns a value fitted to its place. path ends with a slash.
-func (f *fitting) value(p *place, path string, value json.RawMessage) json.RawMessage {
+// value returns a value fitted to its place.
+func (f *fitting) value(p *place, value json.RawMessage) json.RawMessage {
 	switch value[0] {
 	case '{', '[':
 		if len(value) <= maxNested {
-			return f.inside(p, path, value)
+			return f.inside(p, value)
 		}
 	case '"':
 		if p.takes&text != 0 || p.takes&^text == 0 {
@@ -143,10 +164,10 @@ func (f *fitting) value(p *place, path string, value json.RawMessage) json.RawMe
 			return value
 		}
 		before := len(f.changed)
-		f.changed = append(f.changed, fmt.Sprintf("%s: %s", strings.TrimSuffix(path, "/"), became(value, within, kind)))
+		f.changed = append(f.changed, fmt.Sprintf("%s: %s", f.where(), became(value, within, kind)))
 		fitted := within
 		if kind&(object|list) != 0 {
-			fitted = f.inside(p, path, within) // the outline knows its own text only
+			fitted = f.inside(p, within) // the outline knows its own text only
 		}
 		if p.valid(f.schema, fitted) {
 			return fitted
