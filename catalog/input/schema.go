@@ -135,7 +135,7 @@ func (f *fitting) inside(p *place, value json.RawMessage) json.RawMessage {
 		}
 	} else {
 		for key, at := range f.outline.Spans(value) {
-			if c := value[at.Off]; c != '"' && c != '{' && c != '[' {
+			if c := value[at.Off]; c != '"' && c != '{' && c != '[' || c == '"' && !mayHold(at.In(value)) {
 				continue
 			}
 			name, _ := wire.Text(key.In(value))
@@ -177,10 +177,19 @@ func (f *fitting) value(p *place, value json.RawMessage) json.RawMessage {
 	return value
 }
 
+// mayHold reports whether a string may contain a JSON value, by its first character: a text is not read for
+// nothing.
+func mayHold(value json.RawMessage) bool {
+	if len(value) > maxNumber {
+		return strings.IndexByte("{[\\ ", value[1]) >= 0
+	}
+	return strings.IndexByte("{[\\ -0123456789tfn", value[1]) >= 0
+}
+
 // written returns the JSON value that a string contains, and its kind, 0 if it is none. A number
 // has no space around it; only one of digits alone counts as whole.
 func written(value json.RawMessage) (json.RawMessage, kinds) {
-	if len(value) > maxNumber && strings.IndexByte("{[\\ ", value[1]) < 0 { // a long text is not read for nothing
+	if !mayHold(value) {
 		return nil, 0
 	}
 	content, _ := wire.Text(value)
