@@ -78,16 +78,22 @@ func (l *Line) append(to []byte) []byte {
 			to = wire.AppendQuote(to, m.value)
 		}
 	}
+	key("ms")
+	to = strconv.AppendFloat(to, l.MS, 'f', -1, 64)
+	if l.StartMS != 0 {
+		key("start_ms")
+		to = strconv.AppendFloat(to, l.StartMS, 'f', -1, 64)
+	}
 	for i, m := range [...]struct {
 		key   string
-		value float64
+		value int64
 	}{
-		{"ms", l.MS}, {"bytes_in", float64(l.BytesIn)}, {"bytes_out", float64(l.BytesOut)}, {"tokens_in", float64(l.TokensIn)}, {"tokens_out", float64(l.TokensOut)},
-		{"rule", float64(l.Rule)}, {"start_ms", l.StartMS}, {"queries", float64(l.Queries)}, {"shown", float64(l.Shown)}, {"dropped", float64(l.Dropped)},
+		{"bytes_in", int64(l.BytesIn)}, {"bytes_out", int64(l.BytesOut)}, {"tokens_in", int64(l.TokensIn)}, {"tokens_out", int64(l.TokensOut)},
+		{"rule", int64(l.Rule)}, {"queries", int64(l.Queries)}, {"shown", int64(l.Shown)}, {"dropped", l.Dropped},
 	} {
-		if m.value != 0 || i < 5 {
+		if m.value != 0 || i < 4 {
 			key(m.key)
-			to = strconv.AppendFloat(to, m.value, 'f', -1, 64)
+			to = strconv.AppendInt(to, m.value, 10)
 		}
 	}
 	for _, m := range [...]struct {

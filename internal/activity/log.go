@@ -54,6 +54,7 @@ type Log struct {
 
 	// Fields of the writer.
 	spare  []Entry // written entries, for reuse
+	lines  []byte  // for reuse
 	lost   int64   // missing lines that the record does not mention yet
 	unsaid int64   // missing lines that dynmcp's log does not mention yet
 	said   time.Time
@@ -161,8 +162,7 @@ func (l *Log) flush() {
 	}
 	slices.SortStableFunc(order, func(a, b *Entry) int { return cmp.Compare(a.User, b.User) })
 	var to *stream
-	var lines []byte
-	n := 0
+	lines, n := l.lines[:0], 0
 	for _, e := range order {
 		next := l.files.streamOf(e.User)
 		if n > 0 && (next != to || len(lines) >= writeSize) {
@@ -179,6 +179,9 @@ func (l *Log) flush() {
 	}
 	if n > 0 {
 		l.put(to, lines, n)
+	}
+	if l.lines = nil; cap(lines) <= 2*writeSize {
+		l.lines = lines
 	}
 	clear(batch)
 	if l.spare = nil; cap(batch) <= maxSpare {
