@@ -55,7 +55,7 @@ func (s *Schema) Fit(input json.RawMessage, outline *wire.Outline) (_ json.RawMe
 		return input, nil
 	}
 	f := fitting{schema: s, outline: outline}
-	fitted := f.inside(newPlace(s, s.root, 0), input)
+	fitted := f.inside(&place{schema: s.root}, input)
 	if len(f.changed) == 0 {
 		return input, nil
 	}
@@ -66,13 +66,18 @@ func (s *Schema) Fit(input json.RawMessage, outline *wire.Outline) (_ json.RawMe
 type place struct {
 	schema any
 	depth  int // 0 is the root
-	takes  kinds
+	read   bool
+	takes  kinds                // once read
 	check  *jsonschema.Resolved // for use see valid
 	tried  bool
 }
 
-func newPlace(s *Schema, schema any, depth int) *place {
-	return &place{schema: schema, depth: depth, takes: s.takes(schema, depth)}
+// kinds returns those that the place takes.
+func (p *place) kinds(s *Schema) kinds {
+	if !p.read {
+		p.read, p.takes = true, s.takes(p.schema, p.depth)
+	}
+	return p.takes
 }
 
 // valid reports whether a value certainly fits the place.
@@ -124,7 +129,7 @@ func (f *fitting) inside(p *place, value json.RawMessage) json.RawMessage {
 		}
 	}
 	if value[0] == '[' {
-		elements := newPlace(f.schema, f.schema.element(p.schema, p.depth), 1)
+		elements := &place{schema: f.schema.element(p.schema, p.depth), depth: 1}
 		if elements.schema == true {
 			return value
 		}
@@ -139,7 +144,7 @@ func (f *fitting) inside(p *place, value json.RawMessage) json.RawMessage {
 				continue
 			}
 			name, _ := wire.Text(key.In(value))
-			edit(newPlace(f.schema, f.schema.member(p.schema, name, p.depth), 1), step{name, -1}, at)
+			edit(&place{schema: f.schema.member(p.schema, name, p.depth), depth: 1}, step{name, -1}, at)
 		}
 	}
 	if edits == nil {
@@ -156,11 +161,12 @@ func (f *fitting) value(p *place, value json.RawMessage) json.RawMessage {
 			return f.inside(p, value)
 		}
 	case '"':
-		if p.takes&text != 0 || p.takes&^text == 0 {
+		takes := p.kinds(f.schema)
+		if takes&text != 0 || takes&^text == 0 {
 			return value
 		}
 		within, kind := written(value)
-		if kind&p.takes == 0 {
+		if kind&takes == 0 {
 			return value
 		}
 		before := len(f.changed)
