@@ -18,11 +18,11 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/exposed"
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
 	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
+	"github.com/dynmcp/dynmcp/aggregator/internal/guarding"
 	"github.com/dynmcp/dynmcp/aggregator/internal/judge"
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
 	"github.com/dynmcp/dynmcp/aggregator/internal/observe"
 	"github.com/dynmcp/dynmcp/aggregator/internal/permit"
-	"github.com/dynmcp/dynmcp/aggregator/internal/pinning"
 	"github.com/dynmcp/dynmcp/aggregator/internal/remote"
 	"github.com/dynmcp/dynmcp/aggregator/internal/scope"
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
@@ -31,6 +31,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/results"
 	"github.com/dynmcp/dynmcp/aggregator/surface"
 	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/approval"
 	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/internal/membudget"
 	"github.com/dynmcp/dynmcp/internal/records"
@@ -64,12 +65,10 @@ type Options struct {
 	// StoreDir is the directory in which listings are kept between runs, unless the config
 	// names another one; "" keeps nothing.
 	StoreDir string
-	// Definitions is the directory of the definitions of tools that are pinned or approved; ""
-	// keeps none.
-	Definitions string
-	// LockChanged receives a value when the lock of approved tools may have changed; nil
-	// never does.
-	LockChanged <-chan struct{}
+	// Approvals have the tools that were approved; nil approves all.
+	Approvals approval.Source
+	// ApprovalsChanged receives a value when they may have changed; nil never does.
+	ApprovalsChanged <-chan struct{}
 	// Listings keeps the listings of a cluster: what one replica has listed, all know. Nil
 	// uses StoreDir.
 	Listings records.Bucket
@@ -105,17 +104,13 @@ type Launcher interface {
 	Env(cfg *schema.Config, server string) []string
 	// Mark adds headers to an HTTP request to a server, which tell that it comes from this run.
 	Mark(server string, h http.Header)
-	// Package returns which package a server runs, in which version, for the lock of approved
-	// tools; "" if that is unknown.
-	Package(ctx context.Context, server schema.Server) string
 }
 
 // bare is the Launcher that adds nothing.
 type bare struct{}
 
-func (bare) Env(*schema.Config, string) []string           { return nil }
-func (bare) Mark(string, http.Header)                      {}
-func (bare) Package(context.Context, schema.Server) string { return "" }
+func (bare) Env(*schema.Config, string) []string { return nil }
+func (bare) Mark(string, http.Header)            {}
 
 // A Cluster knows what the other replicas have.
 type Cluster interface {
@@ -157,7 +152,7 @@ type Aggregator struct {
 	judge       judge.Env
 	results     results.PartialResults  // of results that were cut
 	parked      ask.Waiting[parkedCall] // calls of our tools that wait for their hosts
-	pinning     *pinning.Env
+	guarding    *guarding.Env
 
 	observation observe.Reporter
 }
@@ -178,7 +173,7 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	a.work = work.New(a.ctx, a.log)
 	a.taskOwners = &taskowner.Owners{Bucket: opts.Tasks, Keys: opts.Keys, Context: a.ctx, Work: a.work, Log: a.log}
-	a.pinning = &pinning.Env{Catalog: a.catalog, Config: a.lock.RLocker(), Run: below}
+	a.guarding = &guarding.Env{Catalog: a.catalog, Config: a.lock.RLocker(), Run: below}
 	a.fleet = fleet.New(fleet.Dependencies{
 		Context: a.ctx, Log: a.log, Observation: a.observation, Work: a.work, Catalog: a.catalog, Sessions: a.sessions, TaskOwners: a.taskOwners,
 		Config: a.lock.RLocker(), Places: opts.Cluster, Open: upstream.Open, Run: below, ExtensionLists: opts.Extensions.Lists(),
@@ -201,7 +196,7 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	a.swap(st)
 	a.doubts.remember(st, a.catalog)
 	a.work.Go(a.announce)
-	a.work.Go(func() { a.pinning.Follow(a.ctx, opts.LockChanged) })
+	a.work.Go(func() { a.guarding.Follow(a.ctx, opts.ApprovalsChanged) })
 	return a, nil
 }
 

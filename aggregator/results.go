@@ -9,7 +9,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator/extension"
 	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
-	"github.com/dynmcp/dynmcp/aggregator/internal/pinning"
+	"github.com/dynmcp/dynmcp/aggregator/internal/guarding"
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 	"github.com/dynmcp/dynmcp/aggregator/results"
 	"github.com/dynmcp/dynmcp/aggregator/surface"
@@ -57,7 +57,7 @@ func (a run) Explain(c *forward.Call, outline *wire.Outline, result json.RawMess
 			result = results.Append(result, schema)
 		}
 	}
-	note := pinning.Note(c.Route.Tool, c.Session.Shown.First)
+	note := guarding.Note(c.Route.Tool, c.Session.Shown.First)
 	if c.Route.Changed != nil && !c.Route.Whole { // a program reads _meta
 		result = results.Append(result, input.Note(c.Route.Changed))
 	}

@@ -8,13 +8,12 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/exposed"
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
-	"github.com/dynmcp/dynmcp/aggregator/internal/pinning"
 	"github.com/dynmcp/dynmcp/aggregator/internal/scope"
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 	"github.com/dynmcp/dynmcp/aggregator/surface"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/catalog/store"
-	"github.com/dynmcp/dynmcp/internal/pins"
+	"github.com/dynmcp/dynmcp/internal/approval"
 	"github.com/dynmcp/dynmcp/internal/rule"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/schema"
@@ -24,7 +23,7 @@ import (
 )
 
 // A run is the aggregator for the rooms below it. It implements the interfaces in which they say
-// what they need: fleet.Run, listing.Run, pinning.Run, scope.Run, judge.Served, forward.Sessions.
+// what they need: fleet.Run, listing.Run, guarding.Run, scope.Run, judge.Served, forward.Sessions.
 type run struct{ *Aggregator }
 
 // Connection implements fleet.Run.
@@ -109,7 +108,9 @@ func (a run) Hider(s *sessions.Session) catalog.Hider {
 
 func (a run) Fatal(err error) { a.cancel(&FatalError{Err: err}) }
 
-// Published implements pinning.Run; Listed, Refreshed and Keep implement listing.Run.
+// Guards and Published implement guarding.Run; Listed, Refreshed and Keep implement listing.Run.
+
+func (a run) Guards() approval.Guards { return a.state.Load().guards }
 
 func (a run) Published(before *catalog.View) { a.published("", before) }
 
@@ -119,8 +120,8 @@ func (a run) Listed(u *lazy.Upstream, before *catalog.View) {
 	if !a.observation.HearListings() {
 		return
 	}
-	if known, ok := before.Pinned(server); ok {
-		tools, _ := a.catalog.ViewFor(principal).Pinned(server)
+	if known, ok := before.Definitions(server); ok {
+		tools, _ := a.catalog.ViewFor(principal).Definitions(server)
 		a.observation.Listed(server, known, tools)
 	}
 }
@@ -128,22 +129,21 @@ func (a run) Listed(u *lazy.Upstream, before *catalog.View) {
 func (a run) Refreshed(u *lazy.Upstream, changed map[string]bool) { a.fleet.NotifyReplicas(u, changed) }
 
 func (a run) Keep(u *lazy.Upstream, l *catalog.Listing) {
-	if fleet.ListsTo(u) != "" { // the store and the pins are for those who run dynmcp
+	if fleet.ListsTo(u) != "" { // the store and what is approved are for those who run dynmcp
 		return
 	}
-	a.pinning.Listed(a.ctx, u.Server)
+	a.guarding.Listed(a.ctx, u.Server)
 	a.state.Load().store.KeepListing(u.Server, cmp.Or(a.catalog.Listed(u.Server.Name), l))
 }
 
-func (a run) Pins() *pinning.Pins         { return a.state.Load().pins }
 func (a run) Surfaces() *exposed.Surfaces { return a.state.Load().exposed }
 
 // What follows implements judge.Served.
 
-func (a run) Policy() rule.Rules              { return a.state.Load().policy }
-func (a run) OnChange() string                { return a.config().Catalog.OnChange }
-func (a run) Guard(server string) *pins.Guard { return a.Pins().Guard(server) }
-func (a run) Offered(server string) bool      { return fleet.IsOffered(a.set.Get(server)) }
+func (a run) Policy() rule.Rules                 { return a.state.Load().policy }
+func (a run) OnChange() string                   { return a.config().Catalog.OnChange }
+func (a run) Guard(server string) approval.Guard { return approval.Of(a.Guards(), server) }
+func (a run) Offered(server string) bool         { return fleet.IsOffered(a.set.Get(server)) }
 
 func (a run) Settling(s scope.Scope, server string) bool {
 	return wait{session: session{s, a.Aggregator}, server: server, least: callWait}.isPending()

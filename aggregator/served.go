@@ -14,12 +14,12 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
 	"github.com/dynmcp/dynmcp/aggregator/internal/observe"
-	"github.com/dynmcp/dynmcp/aggregator/internal/pinning"
 	"github.com/dynmcp/dynmcp/aggregator/internal/work"
 	"github.com/dynmcp/dynmcp/aggregator/results"
 	"github.com/dynmcp/dynmcp/aggregator/surface"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/catalog/store"
+	"github.com/dynmcp/dynmcp/internal/approval"
 	"github.com/dynmcp/dynmcp/internal/rule"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/schema"
@@ -58,7 +58,7 @@ type state struct {
 	cfg     *schema.Config
 	exposed *exposed.Surfaces
 	store   *listing.LoggingStore
-	pins    *pinning.Pins
+	guards  approval.Guards            // nil if no tool needs approval
 	policy  rule.Rules                 // nil without a policy
 	stored  map[string]*catalog.Stored // what servers listed in earlier runs, by name
 	end     context.CancelFunc         // ends the goroutines of this state; set by swap
@@ -81,7 +81,9 @@ func (sv *served) newState(cfg *schema.Config) (*state, error) {
 		st.store = &listing.LoggingStore{Listings: store.Of(cfg, sv.opts.StoreDir), Log: sv.log}
 	}
 	st.stored = sv.loadStored(st)
-	st.pins = pinning.Of(cfg, sv.opts.Definitions, sv.opts.Launcher, sv.log)
+	if sv.opts.Approvals != nil {
+		st.guards = sv.opts.Approvals.Guards(cfg, sv.log)
+	}
 	return st, nil
 }
 
@@ -108,7 +110,7 @@ func (sv *served) swap(st *state) {
 		}
 		sv.catalog.Fail(u.Server.Name, "") // the new upstream has not failed
 	}
-	sv.catalog.Declare(catalogServers(st.cfg, st.pins))
+	sv.catalog.Declare(catalogServers(st))
 	sv.catalog.DeclareProfiles(st.cfg.Profiles)
 	sv.catalog.Remember(st.stored)
 	for _, s := range st.cfg.Servers {
@@ -123,8 +125,9 @@ func (sv *served) swap(st *state) {
 	sv.fleet.ForgetReplaced()
 }
 
-// catalogServers returns the servers of cfg for the catalogue.
-func catalogServers(cfg *schema.Config, held *pinning.Pins) []catalog.Server {
+// catalogServers returns the servers of the config for the catalogue.
+func catalogServers(st *state) []catalog.Server {
+	cfg := st.cfg
 	var servers []catalog.Server
 	for _, s := range cfg.Servers {
 		if s.Disabled && s.Off == nil {
@@ -137,7 +140,7 @@ func catalogServers(cfg *schema.Config, held *pinning.Pins) []catalog.Server {
 			Single:         cfg.SingleWrap,
 			Filter:         s.ToolFilter,
 			Types:          cfg.Catalog.Definitions == schema.DefinitionsTypes,
-			Guard:          held.Guard(s.Name),
+			Guard:          approval.Of(st.guards, s.Name),
 			Personal:       s.IsPersonal(),
 			MaxOutputChars: results.LowerLimit(s.MaxOutputChars, cfg.Catalog.MaxResultChars),
 			Aliases:        s.PathAliases,

@@ -19,6 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/dynmcp/dynmcp/aggregator/surface"
+	"github.com/dynmcp/dynmcp/internal/definition"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/pins"
 	"github.com/dynmcp/dynmcp/internal/records"
@@ -221,12 +222,12 @@ func (st *stage) approve(cfg *schema.Config, tools string) {
 	for line := range strings.Lines(tools) {
 		server, text, _ := strings.Cut(strings.TrimSpace(line), " ")
 		name, _ := wire.Text(wire.Get([]byte(text), "name"))
-		st.pin(cfg, server, pins.NewTool(name, []byte(text), ""))
+		st.pin(cfg, server, definition.New(name, []byte(text), ""))
 	}
 }
 
 // pin adds tools of a server to the lock of a config.
-func (st *stage) pin(cfg *schema.Config, server string, tools ...pins.Tool) {
+func (st *stage) pin(cfg *schema.Config, server string, tools ...definition.Tool) {
 	err := pins.Files{Lock: pins.FileOf(cfg.Path)}.Update(func(l pins.Lock) {
 		if l[server] == nil {
 			l.Set(server, "", nil)
@@ -243,8 +244,8 @@ func (st *stage) pin(cfg *schema.Config, server string, tools ...pins.Tool) {
 // approveNow approves all tools that a server lists, or one of them.
 func (st *stage) approveNow(what string) {
 	server, tool, _ := strings.Cut(what, "/")
-	listed, _ := st.agg.catalog.Pinned(server)
-	st.pin(st.agg.config(), server, slices.DeleteFunc(slices.Clone(listed), func(t pins.Tool) bool { return tool != "" && t.Name != tool })...)
+	listed, _ := st.agg.catalog.Definitions(server)
+	st.pin(st.agg.config(), server, slices.DeleteFunc(slices.Clone(listed), func(t definition.Tool) bool { return tool != "" && t.Name != tool })...)
 	for _, changed := range st.locked {
 		changed <- struct{}{}
 	}
@@ -292,8 +293,8 @@ func (st *stage) start(apart bool, cfg *schema.Config) {
 
 func (st *stage) aggregator(cfg *schema.Config, opts Options) *Aggregator {
 	changed := make(chan struct{})
-	st.locked, opts.LockChanged = append(st.locked, changed), changed
-	opts.Surfaces = added
+	st.locked, opts.ApprovalsChanged = append(st.locked, changed), changed
+	opts.Surfaces, opts.Approvals = added, pins.Source{Packages: unknown{}}
 	agg, err := New(cfg, opts)
 	if err != nil {
 		st.t.Fatal(err)
@@ -301,6 +302,11 @@ func (st *stage) aggregator(cfg *schema.Config, opts Options) *Aggregator {
 	agg.fleet.Open = st.open
 	return agg
 }
+
+// unknown is what servers run.
+type unknown struct{}
+
+func (unknown) Package(context.Context, schema.Server) string { return "" }
 
 // apartFrom runs all upstreams of a stage on its other replica. It implements Cluster.
 type apartFrom struct{ *stage }

@@ -230,7 +230,7 @@ func (x *index) seenBy(able Abilities) *index {
 		*list = slices.DeleteFunc(slices.Clone(*list), func(n entry.Named) bool { return isUnlisted(word, n.ID) })
 	}
 	seen.words = sync.OnceValue(func() *search.Index { return entry.Index(seen.tools) })
-	seen.pinned = sync.OnceValue(seen.pin)
+	seen.defined = sync.OnceValue(seen.define)
 	return &seen
 }
 

@@ -65,7 +65,7 @@ func (p *serverView) deferred(words int) string {
 }
 
 func (p *serverView) note() string {
-	note := p.unapprovedNote()
+	note := p.approval.Note
 	if p.server.Note != "" {
 		note += " " + display.Escape(display.Fold(p.server.Note))
 	}

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/dynmcp/dynmcp/internal/approval"
 	"github.com/dynmcp/dynmcp/internal/display"
-	"github.com/dynmcp/dynmcp/internal/pins"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -25,7 +25,7 @@ type Server struct {
 
 	Personal bool // it has a listing for each principal, see own.go
 
-	Guard *pins.Guard // knows the approved tools; nil approves all
+	Guard approval.Guard // knows the approved tools; nil approves all
 
 	Filter    []string                       // globs on upstream tool names, or classes; "!" denies
 	Overrides map[string]schema.ToolOverride // by upstream tool name; empty fields change nothing

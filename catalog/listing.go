@@ -10,8 +10,8 @@ import (
 	"github.com/dynmcp/dynmcp/catalog/conform"
 	"github.com/dynmcp/dynmcp/catalog/entry"
 	"github.com/dynmcp/dynmcp/catalog/search"
+	"github.com/dynmcp/dynmcp/internal/definition"
 	"github.com/dynmcp/dynmcp/internal/display"
-	"github.com/dynmcp/dynmcp/internal/pins"
 	"github.com/dynmcp/dynmcp/internal/toolglob"
 )
 
@@ -41,11 +41,11 @@ type Listing struct {
 // index is a listing, parsed once.
 type index struct {
 	listing *Listing
-	stored  *Stored              // the stored listing that it is from; nil for a listing of this run
-	open    func() *index        // reads the tools; nil if they are here
-	tools   []*entry.Tool        // tools that can be offered, in listed order
-	words   func() *search.Index // over tools, made when first needed
-	pinned  func() []pins.Tool   // tools as they are pinned, made when first needed
+	stored  *Stored                  // the stored listing that it is from; nil for a listing of this run
+	open    func() *index            // reads the tools; nil if they are here
+	tools   []*entry.Tool            // tools that can be offered, in listed order
+	words   func() *search.Index     // over tools, made when first needed
+	defined func() []definition.Tool // their definitions, made when first needed
 
 	prompts, resources, templates []entry.Named
 
@@ -66,7 +66,7 @@ func newIndex(l *Listing) *index {
 func (x *index) addTools() {
 	x.tools, x.hidden = x.read.Tools(x.listing.Tools)
 	x.words = sync.OnceValue(func() *search.Index { return entry.Index(x.tools) })
-	x.pinned = sync.OnceValue(x.pin)
+	x.defined = sync.OnceValue(x.define)
 }
 
 // addOthers reads the prompts, resources and templates.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/catalog/entry"
 	"github.com/dynmcp/dynmcp/catalog/names"
+	"github.com/dynmcp/dynmcp/internal/approval"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
@@ -171,8 +172,8 @@ func (p *serverView) leftOut() (text string) {
 	for _, t := range p.denied {
 		denied = append(denied, t.Leaf)
 	}
-	if p.server.Guard.Blocks() {
-		unapproved = slices.Sorted(maps.Keys(p.unapproved))
+	if approval.Blocks(p.server.Guard) {
+		unapproved = slices.Sorted(maps.Keys(p.approval.Unapproved))
 	}
 	for _, c := range []struct {
 		why   string

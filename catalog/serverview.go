@@ -15,9 +15,9 @@ import (
 	"github.com/dynmcp/dynmcp/catalog/input"
 	"github.com/dynmcp/dynmcp/catalog/names"
 	"github.com/dynmcp/dynmcp/catalog/search"
+	"github.com/dynmcp/dynmcp/internal/approval"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/pace"
-	"github.com/dynmcp/dynmcp/internal/pins"
 	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
@@ -50,8 +50,8 @@ type Tool struct {
 	Timeout        *time.Duration // of a call; nil is the server's
 	RenderMode     string         // one of schema.Render…, "" being json
 
-	Guarded    bool          // it can be called only if it is approved
-	Unapproved *pins.Verdict // why it is not approved; nil if it is
+	Guarded    bool              // it can be called only if it is approved
+	Unapproved *approval.Verdict // why it is not approved; nil if it is
 
 	typed      json.RawMessage // Raw, fit for typed hosts
 	types      bool            // its schemas are written as types
@@ -102,7 +102,7 @@ type serverView struct {
 
 	open func() *serverView // reads the tools of a stored listing; nil if there is nothing to read
 
-	unapproved map[string]pins.Verdict // by upstream name, see Server.Guard
+	approval approval.Judgement // of Server.Guard
 
 	denied []*Tool // that no call could run, see Server.hider
 
@@ -138,7 +138,7 @@ func buildServerView(s Server, x *index, down string, taken map[string]*Tool, fo
 		p.warnings = slices.Clone(x.read.Warnings)
 		p.addTools(taken)
 		p.warnOfTasks()
-		p.warnOfUnapproved()
+		p.warnings = append(p.warnings, p.approval.Warnings...)
 		p.checkFilter()
 		p.found.Index = x.words
 		if len(s.Overrides) > 0 {
@@ -242,7 +242,9 @@ func (p *serverView) describeServer() ServerInfo {
 // addTools exposes the tools that pass the filter.
 func (p *serverView) addTools(taken map[string]*Tool) {
 	leaves := p.leaves()
-	p.judge()
+	if s := p.server; s.Guard != nil {
+		p.approval = s.Guard.Judge(p.index.defined(), func(i int) bool { return p.filter.Passes(p.index.tools[i].Name, p.index.tools[i].Access) })
+	}
 	p.docs = make([]*Tool, len(p.index.tools))
 	p.found = search.Server{Name: p.server.Name, Terms: p.terms, Tools: make([]*search.Tool, len(p.docs))}
 	var pacer pace.Pacer
@@ -332,8 +334,8 @@ func (p *serverView) expose(e *entry.Tool, leaf string) *Tool {
 	} else {
 		t.Name, t.Direct = s.Name+"/"+leaf, directname.Of(s.Name, leaf)
 	}
-	t.Guarded = s.Guard.Blocks()
-	if v, ok := p.unapproved[e.Name]; ok {
+	t.Guarded = approval.Blocks(s.Guard)
+	if v, ok := p.approval.Unapproved[e.Name]; ok {
 		t.Unapproved = &v
 	}
 	hint, _ := wire.Text(wire.Get(e.Annotations, "title"))

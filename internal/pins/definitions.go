@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/internal/definition"
 	"github.com/dynmcp/dynmcp/internal/regular"
 )
 
@@ -17,7 +18,7 @@ const largestDefinition = 4 << 20
 // Keep stores the definitions of tools, a file for each, named by the digest: the content of a
 // name never changes. A file whose writing was interrupted is rewritten, because its digest is
 // wrong. So it is neither synced nor renamed.
-func (f Files) Keep(tools []Tool) error {
+func (f Files) Keep(tools []definition.Tool) error {
 	if f.Definitions == "" {
 		return nil
 	}
@@ -26,24 +27,25 @@ func (f Files) Keep(tools []Tool) error {
 	}
 	var errs []error
 	for _, t := range tools {
-		definition := Definition(t.Raw)
-		if _, ok := f.Definition(t.Digest); ok || len(definition) > largestDefinition {
+		text := definition.Of(t.Raw)
+		if _, ok := f.Definition(t.Digest); ok || len(text) > largestDefinition {
 			continue
 		}
-		errs = append(errs, os.WriteFile(f.path(t.Digest), definition, 0o600))
+		errs = append(errs, os.WriteFile(f.path(t.Digest), text, 0o600))
 	}
 	return errors.Join(errs...)
 }
 
 func (f Files) path(digest string) string {
-	return filepath.Join(f.Definitions, strings.TrimPrefix(digest, digestPrefix)+".json")
+	_, sum, _ := strings.Cut(digest, ":")
+	return filepath.Join(f.Definitions, sum+".json")
 }
 
 // Definition returns the definition of a digest. ok is false if it was not stored, or has changed.
-func (f Files) Definition(digest string) (definition json.RawMessage, ok bool) {
-	if f.Definitions == "" || !isDigest(digest) {
+func (f Files) Definition(digest string) (text json.RawMessage, ok bool) {
+	if f.Definitions == "" || !definition.IsDigest(digest) {
 		return nil, false
 	}
 	text, err := regular.ReadNoFollow(context.Background(), f.path(digest), largestDefinition, nil)
-	return text, err == nil && Digest(text) == digest
+	return text, err == nil && definition.Digest(text) == digest
 }

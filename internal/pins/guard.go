@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/dynmcp/dynmcp/internal/definition"
 	"github.com/dynmcp/dynmcp/internal/lookalike"
 )
 
@@ -32,7 +33,7 @@ func NewBook(lock Lock, broken error) *Book {
 	})}
 }
 
-// A Guard applies a lock to one server. It is immutable. A nil Guard approves everything.
+// A Guard applies a lock to one server. It is immutable.
 type Guard struct {
 	*Book
 	blocks bool
@@ -44,26 +45,15 @@ type Guard struct {
 func (b *Book) Guard(server string, blocks bool) *Guard { return &Guard{b, blocks, server} }
 
 // Blocks reports whether unapproved tools are hidden from hosts.
-func (g *Guard) Blocks() bool { return g != nil && g.blocks }
+func (g *Guard) Blocks() bool { return g.blocks }
 
 // Pinned reports whether the lock contains the server. Otherwise a guard that does not block reports
 // nothing: the first listing is pinned.
-func (g *Guard) Pinned() bool { return g != nil && g.broken == nil && g.lock[g.server] != nil }
-
-// Broken returns why the lock cannot be read.
-func (g *Guard) Broken() error {
-	if g == nil {
-		return nil
-	}
-	return g.broken
-}
+func (g *Guard) Pinned() bool { return g.broken == nil && g.lock[g.server] != nil }
 
 // Approves reports whether a tool may be called without a warning.
-func (g *Guard) Approves(t Tool) bool {
-	switch {
-	case g == nil:
-		return true
-	case g.Pinned():
+func (g *Guard) Approves(t definition.Tool) bool {
+	if g.Pinned() {
 		return g.lock[g.server].Tools[t.Name] == t.Digest
 	}
 	return !g.blocks
@@ -93,8 +83,8 @@ type Verdict struct {
 	err  error
 }
 
-// Judge returns a verdict for each tool that a server lists.
-func (g *Guard) Judge(tools []Tool) []Verdict {
+// Compare returns a verdict for each tool that a server lists.
+func (g *Guard) Compare(tools []definition.Tool) []Verdict {
 	verdicts := make([]Verdict, len(tools))
 	var gone []string
 	looked, renames := false, maxRenames
@@ -112,7 +102,7 @@ func (g *Guard) Judge(tools []Tool) []Verdict {
 }
 
 // Gone returns the names of approved tools that are no longer listed, sorted.
-func (g *Guard) Gone(tools []Tool) (names []string) {
+func (g *Guard) Gone(tools []definition.Tool) (names []string) {
 	if !g.Pinned() {
 		return nil
 	}
@@ -129,7 +119,7 @@ func (g *Guard) Gone(tools []Tool) (names []string) {
 }
 
 // judge judges an unapproved tool; gone are the approved tools that are no longer listed.
-func (g *Guard) judge(t Tool, gone []string, renames *int) Verdict {
+func (g *Guard) judge(t definition.Tool, gone []string, renames *int) Verdict {
 	switch {
 	case g.broken != nil:
 		return Verdict{Kind: Unread, err: g.broken}
@@ -142,7 +132,7 @@ func (g *Guard) judge(t Tool, gone []string, renames *int) Verdict {
 		}
 	}
 	for _, name := range gone {
-		if *renames--; *renames >= 0 && t.renamed(name) == g.lock[g.server].Tools[name] {
+		if *renames--; *renames >= 0 && t.DigestAs(name) == g.lock[g.server].Tools[name] {
 			return Verdict{Kind: Renamed, Of: g.server + "/" + name}
 		}
 	}

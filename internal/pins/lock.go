@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dynmcp/dynmcp/internal/definition"
 )
 
 // A lock file is lines of words, sorted, so that a change of one tool is a change of one
@@ -81,7 +83,7 @@ func (l Lock) add(words []string) error {
 		}
 		l[words[1]] = &Server{Package: strings.Join(words[2:], ""), Tools: map[string]string{}}
 		return nil
-	case words[0] == "tool" && len(words) == 4 && isDigest(words[3]):
+	case words[0] == "tool" && len(words) == 4 && definition.IsDigest(words[3]):
 		server := l[words[1]]
 		if server == nil {
 			return fmt.Errorf("a tool of %q, for which there is no server line before", words[1])
@@ -147,7 +149,7 @@ func word(s string) string {
 }
 
 // Set replaces the pins of a server.
-func (l Lock) Set(server, runs string, tools []Tool) {
+func (l Lock) Set(server, runs string, tools []definition.Tool) {
 	l[server] = &Server{Package: runs, Tools: make(map[string]string, len(tools))}
 	for _, t := range tools {
 		l[server].Tools[t.Name] = t.Digest

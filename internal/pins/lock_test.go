@@ -8,9 +8,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/dynmcp/dynmcp/internal/definition"
 )
 
-func digestOf(text string) string { return Digest([]byte(text)) }
+func digestOf(text string) string { return definition.Digest([]byte(text)) }
 
 func TestLockFileIsSortedAndStable(t *testing.T) {
 	l := Lock{
@@ -114,8 +116,8 @@ func TestBrokenLockIsNotWritten(t *testing.T) {
 
 func TestDefinitionsAreFoundByDigest(t *testing.T) {
 	f := Files{Definitions: filepath.Join(t.TempDir(), "definitions")}
-	tool := NewTool("read", []byte(`{"name":"read","icons":[1],"description":"Reads.","inputSchema":{"type":"object"}}`), "")
-	if err := f.Keep([]Tool{tool}); err != nil {
+	tool := definition.New("read", []byte(`{"name":"read","icons":[1],"description":"Reads.","inputSchema":{"type":"object"}}`), "")
+	if err := f.Keep([]definition.Tool{tool}); err != nil {
 		t.Fatal(err)
 	}
 	if d, ok := f.Definition(tool.Digest); !ok || string(d) != `{"description":"Reads.","inputSchema":{"type":"object"},"name":"read"}` {
@@ -127,7 +129,7 @@ func TestDefinitionsAreFoundByDigest(t *testing.T) {
 	if d, ok := f.Definition(tool.Digest); ok {
 		t.Errorf("a changed definition is returned: %s", d)
 	}
-	if err := f.Keep([]Tool{tool}); err != nil {
+	if err := f.Keep([]definition.Tool{tool}); err != nil {
 		t.Fatal(err)
 	}
 	if _, ok := f.Definition(tool.Digest); !ok {

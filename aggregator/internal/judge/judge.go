@@ -8,7 +8,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
 	"github.com/dynmcp/dynmcp/aggregator/internal/permit"
 	"github.com/dynmcp/dynmcp/aggregator/internal/scope"
-	"github.com/dynmcp/dynmcp/internal/pins"
+	"github.com/dynmcp/dynmcp/internal/approval"
 	"github.com/dynmcp/dynmcp/internal/rule"
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
@@ -76,7 +76,7 @@ type Served interface {
 	// OnChange returns what happens to a call of a tool that has changed, one of schema.OnChange….
 	OnChange() string
 	// Guard returns the approved tools of a server; nil approves all.
-	Guard(server string) *pins.Guard
+	Guard(server string) approval.Guard
 	// Settling reports whether a list of the server is awaited for this session.
 	Settling(s scope.Scope, server string) bool
 	// Offered reports whether a server was not evicted.

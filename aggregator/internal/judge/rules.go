@@ -7,11 +7,11 @@ import (
 	"strings"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/permit"
-	"github.com/dynmcp/dynmcp/aggregator/internal/pinning"
 	"github.com/dynmcp/dynmcp/aggregator/internal/task"
 	"github.com/dynmcp/dynmcp/aggregator/surface"
 	"github.com/dynmcp/dynmcp/catalog"
-	"github.com/dynmcp/dynmcp/internal/pins"
+	"github.com/dynmcp/dynmcp/internal/approval"
+	"github.com/dynmcp/dynmcp/internal/definition"
 	"github.com/dynmcp/dynmcp/internal/rule"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
@@ -82,10 +82,10 @@ func approved(e *Env, s sending) error {
 		return nil
 	}
 	guard := e.Served.Guard(server)
-	if !guard.Blocks() || guard.Approves(pins.Tool{Name: tool, Digest: s.Call.Server.Listing.Digest(s.conn, tool)}) {
+	if !approval.Blocks(guard) || guard.Approves(definition.Tool{Name: tool, Digest: s.Call.Server.Listing.Digest(s.conn, tool)}) {
 		return nil
 	}
-	return pinning.NotApproved(server, tool)
+	return guard.NotApproved(tool, "")
 }
 
 // callable refuses a tool that the surface does not call.

@@ -51,7 +51,7 @@ type Cache struct {
 	mu         sync.Mutex
 	conn       *upstream.Conn    // the only one that may change the listing
 	last       *catalog.Listing  // in the catalogue, nil before the first
-	digests    map[string]string // of its tools, by name; nil if they are not pinned
+	digests    map[string]string // of its tools, by name; nil if they need no approval
 	stale      map[string]bool   // the methods of lists to fetch
 	changes    int               // how often a list became stale
 	fetched    time.Time         // when the last refresh ended

@@ -9,12 +9,12 @@ import (
 
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/catalog/names"
-	"github.com/dynmcp/dynmcp/internal/pins"
+	"github.com/dynmcp/dynmcp/internal/definition"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// At most maxPages pages of a server are pinned, and atOnce of them are read at once.
+// At most maxPages pages of a server are read, and atOnce of them are read at once.
 const (
 	maxPages = 200
 	atOnce   = 4
@@ -61,7 +61,7 @@ func ReadPages(ctx context.Context, conn *upstream.Conn, l *catalog.Listing, log
 	l.Pages = pages
 }
 
-// readPage returns the digest of a page, or pins.PageVaries.
+// readPage returns the digest of a page, or definition.PageVaries.
 func readPage(ctx context.Context, conn *upstream.Conn, uri string) (string, error) {
 	var digests [2]string
 	for i := range digests {
@@ -69,10 +69,10 @@ func readPage(ctx context.Context, conn *upstream.Conn, uri string) (string, err
 		if err != nil {
 			return "", err
 		}
-		digests[i] = pins.PageDigest(result)
+		digests[i] = definition.PageDigest(result)
 	}
 	if digests[0] != digests[1] {
-		return pins.PageVaries, nil
+		return definition.PageVaries, nil
 	}
 	return digests[0], nil
 }

@@ -14,9 +14,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dynmcp/dynmcp/internal/definition"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/event"
-	"github.com/dynmcp/dynmcp/internal/pins"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -57,7 +57,7 @@ func (o Reporter) Enabled() bool {
 }
 
 // Listed tells observers how the tools of an upstream differ from those that it had.
-func (o Reporter) Listed(server string, before, now []pins.Tool) {
+func (o Reporter) Listed(server string, before, now []definition.Tool) {
 	changed, known := event.Tools{Upstream: server}, map[string]string{}
 	for _, t := range before {
 		known[t.Name] = t.Digest

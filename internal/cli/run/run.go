@@ -82,7 +82,7 @@ func Serve(ctx context.Context, cfg *schema.Config, from *conf.Flags, flags Flag
 		return err
 	}
 	lock := make(chan struct{}, 1)
-	opts.LockChanged = lock
+	opts.ApprovalsChanged = lock
 	opts.Strict, opts.IgnoreBrokenTools = flags.Strict, flags.Tree.ignoreBroken
 	if opts.Tap == nil {
 		opts.Tap = &event.Tap{}

@@ -12,6 +12,7 @@ import (
 	"github.com/dynmcp/dynmcp/catalog/store"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
+	"github.com/dynmcp/dynmcp/internal/definition"
 	"github.com/dynmcp/dynmcp/internal/lint"
 	"github.com/dynmcp/dynmcp/internal/pins"
 	"github.com/dynmcp/dynmcp/schema"
@@ -58,8 +59,8 @@ type difference struct {
 	server  schema.Server
 	name    string
 	verdict pins.Verdict
-	tool    pins.Tool // as listed; its Raw is nil if the tool is gone
-	before  string    // the approved digest, "" if there is none
+	tool    definition.Tool // as listed; its Raw is nil if the tool is gone
+	before  string          // the approved digest, "" if there is none
 }
 
 // label returns one word for the difference.
@@ -99,17 +100,17 @@ func (r *Review) compare() (all []comparison, err error) {
 		}
 		c.ran = approved.Package
 		guard := book.Guard(s.Name, true)
-		for i, v := range guard.Judge(tools) {
+		for i, v := range guard.Compare(tools) {
 			if v.Kind != pins.Approved {
 				c.add(r.Tool, difference{s, tools[i].Name, v, tools[i], approved.Tools[tools[i].Name]})
 			}
 		}
 		gone := guard.Gone(tools)
-		if r.Tool != "" && !slices.Contains(gone, r.Tool) && !slices.ContainsFunc(tools, func(t pins.Tool) bool { return t.Name == r.Tool }) {
+		if r.Tool != "" && !slices.Contains(gone, r.Tool) && !slices.ContainsFunc(tools, func(t definition.Tool) bool { return t.Name == r.Tool }) {
 			return nil, hint.With(fmt.Errorf("%s has no tool %q, nor had one that was approved", s.Name, r.Tool), "dynmcp test %s lists its tools", s.Name)
 		}
 		for _, name := range gone {
-			c.add(r.Tool, difference{s, name, pins.Verdict{Kind: pins.Gone}, pins.Tool{Name: name}, approved.Tools[name]})
+			c.add(r.Tool, difference{s, name, pins.Verdict{Kind: pins.Gone}, definition.Tool{Name: name}, approved.Tools[name]})
 		}
 		all = append(all, c)
 	}
@@ -123,7 +124,7 @@ func (c *comparison) add(only string, d difference) {
 }
 
 // listed returns the last listing of a server.
-func (r *Review) listed(s schema.Server) ([]pins.Tool, error) {
+func (r *Review) listed(s schema.Server) ([]definition.Tool, error) {
 	stored, err := r.Store.Load(s)
 	if err != nil {
 		return nil, hint.With(err, "%s", store.Remedy(err))
@@ -135,11 +136,11 @@ func (r *Review) listed(s schema.Server) ([]pins.Tool, error) {
 }
 
 // ToolsOf returns the tools of a stored listing.
-func ToolsOf(server string, stored *catalog.Stored) []pins.Tool {
+func ToolsOf(server string, stored *catalog.Stored) []definition.Tool {
 	c := catalog.New()
 	c.Declare([]catalog.Server{{Name: server, Lazy: true}})
 	c.Remember(map[string]*catalog.Stored{server: stored})
-	tools, _ := c.Pinned(server)
+	tools, _ := c.Definitions(server)
 	return tools
 }
 
@@ -246,7 +247,7 @@ func (r *Review) write(c comparison, approved []difference) error {
 	if len(approved) == 0 && (c.runs == c.ran || len(c.differences) > 0) {
 		return nil
 	}
-	var tools []pins.Tool
+	var tools []definition.Tool
 	for _, d := range approved {
 		if d.verdict.Kind != pins.Gone {
 			tools = append(tools, d.tool)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
+	"github.com/dynmcp/dynmcp/internal/definition"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/lint"
 	"github.com/dynmcp/dynmcp/internal/pins"
@@ -34,7 +35,7 @@ func (r *Review) show(d difference) {
 	if d.verdict.Kind == pins.Gone {
 		return
 	}
-	now := decode(pins.Definition(d.tool.Raw))
+	now := decode(definition.Of(d.tool.Raw))
 	before, kept := r.Files.Definition(d.before)
 	if kept {
 		compareValues("", decode(before), now, r.line)
@@ -53,9 +54,9 @@ func (r *Review) show(d difference) {
 
 // ShowChanges prints the differences between two listings of a server, and returns the number of
 // tools that differ.
-func ShowChanges(out *terminal.Writer, before, now []pins.Tool) (n int) {
+func ShowChanges(out *terminal.Writer, before, now []definition.Tool) (n int) {
 	r := &Review{Out: out}
-	was := map[string]pins.Tool{}
+	was := map[string]definition.Tool{}
 	for _, t := range before {
 		was[t.Name] = t
 	}
@@ -67,7 +68,7 @@ func ShowChanges(out *terminal.Writer, before, now []pins.Tool) (n int) {
 			out.Printf("  new     %s\n", visible(t.Name))
 		case old.Digest != t.Digest:
 			out.Printf("  changed %s\n", visible(t.Name))
-			compareValues("", decode(pins.Definition(old.Raw)), decode(pins.Definition(t.Raw)), r.line)
+			compareValues("", decode(definition.Of(old.Raw)), decode(definition.Of(t.Raw)), r.line)
 		default:
 			continue
 		}
@@ -175,7 +176,7 @@ func Lint(view *catalog.View, names *lint.Names, low bool) (lines []string) {
 	return lines
 }
 
-func (r *Review) lint(s schema.Server, t pins.Tool) {
+func (r *Review) lint(s schema.Server, t definition.Tool) {
 	if r.names == nil {
 		r.names = r.Names()
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
 	"github.com/dynmcp/dynmcp/internal/cli/trust"
 	"github.com/dynmcp/dynmcp/internal/cli/warm"
-	"github.com/dynmcp/dynmcp/internal/pins"
+	"github.com/dynmcp/dynmcp/internal/definition"
 	"github.com/dynmcp/dynmcp/modules/registry/adding"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/schema/syntax"
@@ -146,7 +146,7 @@ func (u *updater) compare(ctx context.Context, up adding.Upgrade) (n int, err er
 }
 
 // listed returns the tools of a server. It starts the server if start is set or no listing is stored.
-func (u *updater) listed(ctx context.Context, s schema.Server, start bool) ([]pins.Tool, error) {
+func (u *updater) listed(ctx context.Context, s schema.Server, start bool) ([]definition.Tool, error) {
 	kept := store.Of(u.on.Cfg, conf.CatalogDir())
 	stored, err := kept.Load(s)
 	if err != nil || stored == nil || start {

@@ -9,23 +9,22 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
-	"github.com/dynmcp/dynmcp/aggregator/internal/pinning"
-	"github.com/dynmcp/dynmcp/internal/pins"
+	"github.com/dynmcp/dynmcp/internal/approval"
+	"github.com/dynmcp/dynmcp/internal/definition"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports/host"
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// A server may be held to a lock of approved tools (schema.Server.Pins). The catalogue
-// (catalog/pins.go) decides at each listing which tools hosts may see, and the judge checks each
-// call again.
+// The tools of a server may have to be approved. The catalogue (catalog/approval.go) decides at each listing
+// which of them hosts may see, and the judge checks each call again.
 
 // awaitList makes a call of another replica wait for the list of tools if it is being fetched
 // again here: the other replica does not know that. It reports whether the call waits.
 func (l *replicaLink) awaitList(r *host.Request) (waits bool) {
-	guard := l.agg.state.Load().pins.Guard(l.endpoint.Upstream.Server.Name)
+	guard := run{l.agg}.Guard(l.endpoint.Upstream.Server.Name)
 	fetching := l.endpoint.Listing.Refreshing()
-	if r.Method != "tools/call" || !guard.Blocks() || fetching == nil {
+	if r.Method != "tools/call" || !approval.Blocks(guard) || fetching == nil {
 		return false
 	}
 	r.CopyParams()
@@ -44,7 +43,7 @@ func (l *replicaLink) awaitList(r *host.Request) (waits bool) {
 }
 
 // CheckPage compares the page of a view, as it was read for a host, with the page as it was listed, and so
-// as it is pinned. One that differs makes the server's tools be listed again. With pins that block, the host
+// as it is approved. One that differs makes the server's tools be listed again. With a guard that blocks, the host
 // gets the page only if a tool is approved with it.
 func (a run) CheckPage(c *forward.Call, conn *upstream.Conn, result json.RawMessage) error {
 	server := c.Route.Upstream.Server.Name
@@ -60,15 +59,15 @@ func (a run) CheckPage(c *forward.Call, conn *upstream.Conn, result json.RawMess
 	if len(tools) == 0 {
 		return nil // no tool shows it
 	}
-	same := listed == pins.PageVaries || listed != "" && listed == pins.PageDigest(result)
+	same := listed == definition.PageVaries || listed != "" && listed == definition.PageDigest(result)
 	if !same {
 		c.Server.Listing.Invalidate(listing.Lists[0].Changed)
 	}
 	approved := func(tool string) bool {
-		return guard.Approves(pins.Tool{Name: tool, Digest: c.Server.Listing.Digest(conn, tool)})
+		return guard.Approves(definition.Tool{Name: tool, Digest: c.Server.Listing.Digest(conn, tool)})
 	}
-	if !guard.Blocks() || same && slices.ContainsFunc(tools, approved) {
+	if !approval.Blocks(guard) || same && slices.ContainsFunc(tools, approved) {
 		return nil
 	}
-	return pinning.PageNotApproved(server, uri, tools[0])
+	return guard.NotApproved(tools[0], uri)
 }

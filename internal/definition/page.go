@@ -1,4 +1,4 @@
-package pins
+package definition
 
 import (
 	"encoding/json"
@@ -7,10 +7,10 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// PageVaries is pinned of a page that differs each time it is read.
+// PageVaries stands for the digest of a page that differs each time it is read.
 const PageVaries = "differs each time it is read"
 
-// view is the member of a pinned definition with the digest of the page that hosts show for the tool. A
+// view is the member of a definition with the digest of the page that hosts show for the tool. A
 // server's own member of this name is not kept.
 const view = "view"
 

@@ -1,4 +1,4 @@
-package pins
+package definition
 
 import (
 	"strings"
@@ -22,23 +22,23 @@ func TestPageDigest(t *testing.T) {
 			t.Errorf("%s: the digest is the same: %t, want %t", members, got, same)
 		}
 	}
-	if !isDigest(is) || PageDigest([]byte(`{}`)) != "" || PageDigest([]byte(`{"contents":[1]}`)) != "" {
+	if !IsDigest(is) || PageDigest([]byte(`{}`)) != "" || PageDigest([]byte(`{"contents":[1]}`)) != "" {
 		t.Errorf("%q is not a digest, or what is no page has one", is)
 	}
 }
 
 // A server cannot say what its page is.
 func TestPageOfDefinition(t *testing.T) {
-	plain := NewTool("a", []byte(`{"name":"a"}`), "")
+	plain := New("a", []byte(`{"name":"a"}`), "")
 	for _, own := range []string{`"view":"sha256:1"`, `"\u0076iew":"sha256:1"`, `"view":null`, `"view":1,"view":2`} {
-		if NewTool("a", []byte(`{"name":"a",`+own+`}`), "").Digest != plain.Digest {
+		if New("a", []byte(`{"name":"a",`+own+`}`), "").Digest != plain.Digest {
 			t.Errorf("%s changes the digest", own)
 		}
-		if NewTool("a", []byte(`{"name":"a",`+own+`}`), "sha256:2").Digest != NewTool("a", []byte(`{"name":"a"}`), "sha256:2").Digest {
+		if New("a", []byte(`{"name":"a",`+own+`}`), "sha256:2").Digest != New("a", []byte(`{"name":"a"}`), "sha256:2").Digest {
 			t.Errorf("%s changes the digest with a page", own)
 		}
 	}
-	if text := string(Definition(NewTool("a", []byte(`{"name":"a"}`), PageVaries).Raw)); !strings.Contains(text, `"view":"differs each time it is read"`) {
+	if text := string(Of(New("a", []byte(`{"name":"a"}`), PageVaries).Raw)); !strings.Contains(text, `"view":"differs each time it is read"`) {
 		t.Errorf("the definition is %s", text)
 	}
 }

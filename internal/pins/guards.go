@@ -1,0 +1,126 @@
+// Package pins compares the tools of servers with the definitions that a person has approved, or that
+// were first listed.
+//
+// A lock file beside the config has a digest for each tool (lock.go, file.go). A Guard compares
+// a server's listing with it (guard.go), and says which tools are shown to hosts, and what is reported of the
+// others (judgement.go). The definitions are kept in a directory, to show changes (definitions.go).
+package pins
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/dynmcp/dynmcp/internal/approval"
+	"github.com/dynmcp/dynmcp/internal/definition"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// A Source has the lock beside each config. It implements approval.Source.
+type Source struct {
+	Definitions string // see Files
+	Packages    Packages
+}
+
+// Packages knows what servers run.
+type Packages interface {
+	// Package returns the package of a server and its version, "" if they are unknown.
+	Package(ctx context.Context, server schema.Server) string
+}
+
+// guards applies the lock to the servers of one config.
+type guards struct {
+	files    Files
+	blocks   map[string]bool // of the servers with pins, by name
+	packages Packages
+	log      *slog.Logger
+
+	mu       sync.Mutex
+	text     []byte // of the lock, as it was read
+	problem  error  // of reading it
+	byServer map[string]*Guard
+	failed   bool // a failure to pin was logged
+}
+
+// File implements approval.Source.
+func (Source) File(config string) string { return FileOf(config) }
+
+// Guards implements approval.Source. Nothing is read for a config without pins.
+func (s Source) Guards(cfg *schema.Config, log *slog.Logger) approval.Guards {
+	p := &guards{files: Files{Lock: FileOf(cfg.Path), Definitions: s.Definitions}, blocks: map[string]bool{}, packages: s.Packages, log: log}
+	for _, s := range cfg.Servers {
+		if s.IsPinned() {
+			p.blocks[s.Name] = s.Pins == schema.PinsBlock
+		}
+	}
+	if len(p.blocks) == 0 {
+		return nil
+	}
+	p.Reread()
+	return p
+}
+
+func (p *guards) of(server string) *Guard {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.byServer[server]
+}
+
+// Guard implements approval.Guards.
+func (p *guards) Guard(server string) approval.Guard {
+	if g := p.of(server); g != nil {
+		return g
+	}
+	return nil
+}
+
+// Reread implements approval.Guards.
+func (p *guards) Reread() (changed bool) {
+	lock, text, err := p.files.Read()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.byServer != nil && bytes.Equal(text, p.text) && fmt.Sprint(err) == fmt.Sprint(p.problem) {
+		return false
+	}
+	if err != nil {
+		p.log.Error("the lock of approved tools cannot be read: no tool of a server with \"pins\": \"block\" is shown", "err", err)
+	}
+	book := NewBook(lock, err)
+	p.problem, p.text, p.byServer = err, text, make(map[string]*Guard, len(p.blocks))
+	for name, blocks := range p.blocks {
+		p.byServer[name] = book.Guard(name, blocks)
+	}
+	return true
+}
+
+// Listed implements approval.Guards. It pins a listing if nothing of its server is pinned and no approval
+// is required.
+func (p *guards) Listed(ctx context.Context, server schema.Server, tools []definition.Tool) (changed bool) {
+	g := p.of(server.Name)
+	if g == nil || g.blocks || g.Pinned() || g.broken != nil {
+		return false
+	}
+	runs := p.packages.Package(ctx, server)
+	err := p.files.Keep(tools)
+	if err == nil {
+		err = p.files.Update(func(l Lock) {
+			if l[server.Name] == nil {
+				l.Set(server.Name, runs, tools)
+			}
+		})
+	}
+	p.mu.Lock()
+	again := p.failed
+	p.failed = p.failed || err != nil
+	p.mu.Unlock()
+	switch {
+	case err == nil:
+		p.log.Info("tools pinned at their first listing", "upstream", server.Name, "tools", len(tools))
+		return p.Reread()
+	case !again:
+		p.log.Warn("tools are not pinned: there will be no warning when they change", "upstream", server.Name, "err", err)
+	}
+	return false
+}
