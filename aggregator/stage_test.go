@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"slices"
 	"strings"
@@ -19,14 +20,15 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/dynmcp/dynmcp/aggregator/surface"
+	"github.com/dynmcp/dynmcp/internal/approval"
 	"github.com/dynmcp/dynmcp/internal/definition"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
-	"github.com/dynmcp/dynmcp/internal/pins"
 	"github.com/dynmcp/dynmcp/internal/records"
 	"github.com/dynmcp/dynmcp/internal/records/memkv"
 	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	browser "github.com/dynmcp/dynmcp/modules/browser/tools"
+	"github.com/dynmcp/dynmcp/modules/pins/lock"
 	"github.com/dynmcp/dynmcp/modules/policy/rules"
 	proxy "github.com/dynmcp/dynmcp/modules/proxy/tools"
 	scripts "github.com/dynmcp/dynmcp/modules/scripts/tool"
@@ -228,7 +230,7 @@ func (st *stage) approve(cfg *schema.Config, tools string) {
 
 // pin adds tools of a server to the lock of a config.
 func (st *stage) pin(cfg *schema.Config, server string, tools ...definition.Tool) {
-	err := pins.Files{Lock: pins.FileOf(cfg.Path)}.Update(func(l pins.Lock) {
+	err := lock.Files{Lock: lock.FileOf(cfg.Path)}.Update(func(l lock.Lock) {
 		if l[server] == nil {
 			l.Set(server, "", nil)
 		}
@@ -244,7 +246,7 @@ func (st *stage) pin(cfg *schema.Config, server string, tools ...definition.Tool
 // approveNow approves all tools that a server lists, or one of them.
 func (st *stage) approveNow(what string) {
 	server, tool, _ := strings.Cut(what, "/")
-	listed, _ := st.agg.catalog.Definitions(server)
+	listed, _ := st.agg.catalog.View().Definitions(server)
 	st.pin(st.agg.config(), server, slices.DeleteFunc(slices.Clone(listed), func(t definition.Tool) bool { return tool != "" && t.Name != tool })...)
 	for _, changed := range st.locked {
 		changed <- struct{}{}
@@ -294,7 +296,7 @@ func (st *stage) start(apart bool, cfg *schema.Config) {
 func (st *stage) aggregator(cfg *schema.Config, opts Options) *Aggregator {
 	changed := make(chan struct{})
 	st.locked, opts.ApprovalsChanged = append(st.locked, changed), changed
-	opts.Surfaces, opts.Approvals = added, pins.Source{Packages: unknown{}}
+	opts.Surfaces, opts.Approvals = added, approvals{}
 	agg, err := New(cfg, opts)
 	if err != nil {
 		st.t.Fatal(err)
@@ -303,10 +305,14 @@ func (st *stage) aggregator(cfg *schema.Config, opts Options) *Aggregator {
 	return agg
 }
 
-// unknown is what servers run.
-type unknown struct{}
+// approvals are those of the locks of a stage. They know no packages.
+type approvals struct{}
 
-func (unknown) Package(context.Context, schema.Server) string { return "" }
+func (approvals) File(config string) string                     { return lock.FileOf(config) }
+func (approvals) Package(context.Context, schema.Server) string { return "" }
+func (a approvals) Guards(cfg *schema.Config, log *slog.Logger) approval.Guards {
+	return lock.Guards(cfg, "", a, log)
+}
 
 // apartFrom runs all upstreams of a stage on its other replica. It implements Cluster.
 type apartFrom struct{ *stage }

@@ -72,20 +72,6 @@ func (c *Catalog) SetGuards(guards approval.Guards) {
 
 // Definitions returns the definitions of the tools of a server: all that can be offered,
 // regardless of filters and guards. ok is false without a listing.
-func (c *Catalog) Definitions(server string) (tools []definition.Tool, ok bool) {
-	c.mu.Lock()
-	x := c.listedLocked(server)
-	c.mu.Unlock()
-	if x == nil {
-		return nil, false
-	}
-	if x.open != nil {
-		x = x.open()
-	}
-	return x.defined(), true
-}
-
-// Definitions is Definitions of a Catalog as it was when the view was made.
 func (v *View) Definitions(server string) (tools []definition.Tool, ok bool) {
 	p, ok := v.server[server]
 	if !ok || p.index == nil {

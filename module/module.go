@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/aggregator/surface"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/approval"
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/internal/secretref"
@@ -37,6 +39,8 @@ type Module struct {
 	Verbs []cli.Verb
 	// Launcher has a key of entries that changes how their programs start; nil for none.
 	Launcher Launcher
+	// Trust judges the definitions of tools; nil approves all.
+	Trust Trust
 	// Adapter makes servers of what does not speak MCP; nil for none.
 	Adapter upstream.Adapter
 	// Adder returns a form of the verb add; nil for none.
@@ -73,6 +77,21 @@ type Launcher interface {
 	// Explain starts a server again that has failed within its limits, and says what they refused it,
 	// "" if nothing.
 	Explain(context.Context, schema.Server) string
+}
+
+// A Trust knows what was approved, and what is suspicious, of the tools that servers list.
+type Trust interface {
+	approval.Source
+	// Linter returns what looks for suspicious tools. It knows the other tools that the servers of a
+	// config last listed.
+	Linter(*schema.Config) Linter
+}
+
+// A Linter looks for suspicious tools.
+type Linter interface {
+	// Lint returns what is suspicious in the tools of a view, approved or not, a line for each; with
+	// all also what many harmless tools have.
+	Lint(view *catalog.View, all bool) []string
 }
 
 // An Adder is a form of the verb add.
@@ -174,10 +193,10 @@ func Of(ctx context.Context) []Module {
 	return all
 }
 
-// Shown returns a context of a program whose modules have surfaces and nothing else: for requests of dynmcp's
+// Shown returns a context of a program whose modules have surfaces and trust, and nothing else: for requests of dynmcp's
 // own, of which no module is told.
 func Shown(ctx context.Context) context.Context {
-	return With(ctx, []Module{{Surfaces: SurfacesOf(ctx)}})
+	return With(ctx, []Module{{Surfaces: SurfacesOf(ctx), Trust: TrustOf(ctx)}})
 }
 
 // AdapterOf returns the adapter of the modules of ctx, nil without one.
@@ -199,6 +218,28 @@ func LauncherOf(ctx context.Context) Launcher {
 	}
 	return nil
 }
+
+// TrustOf returns the trust of the modules of ctx, nil without one.
+func TrustOf(ctx context.Context) Trust {
+	for _, m := range Of(ctx) {
+		if m.Trust != nil {
+			return m.Trust
+		}
+	}
+	return nil
+}
+
+// LinterOf returns the linter of the modules of ctx for a config. Without one it finds nothing.
+func LinterOf(ctx context.Context, cfg *schema.Config) Linter {
+	if t := TrustOf(ctx); t != nil {
+		return t.Linter(cfg)
+	}
+	return blind{}
+}
+
+type blind struct{}
+
+func (blind) Lint(*catalog.View, bool) []string { return nil }
 
 // SectionsOf returns what the modules of the program that a context belongs to add to configs: keys,
 // and names of surfaces.

@@ -44,7 +44,7 @@ func (e *Env) Listed(ctx context.Context, server schema.Server) {
 	if g == nil || g.Guard(server.Name) == nil {
 		return
 	}
-	if tools, ok := e.Catalog.Definitions(server.Name); ok && g.Listed(ctx, server, tools) {
+	if tools, ok := e.Catalog.View().Definitions(server.Name); ok && g.Listed(ctx, server, tools) {
 		e.use(g)
 	}
 }

@@ -7,14 +7,13 @@ import (
 	"slices"
 
 	"github.com/dynmcp/dynmcp/catalog"
-	"github.com/dynmcp/dynmcp/catalog/store"
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/costs"
 	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
-	"github.com/dynmcp/dynmcp/internal/cli/trust"
 	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -49,12 +48,12 @@ func (d *doctor) startAll(ctx context.Context) {
 		return
 	}
 	maps.Copy(failed, d.startServers(ctx, h, ready, lazy))
-	d.reportStarted(h.View(), servers, failed)
+	d.reportStarted(ctx, h.View(), servers, failed)
 	d.Host = costs.CountDefinitions(h.View(), tools, h.Conn.ServerInfo().Instructions)
 }
 
 // reportStarted reports which servers started, and warnings about their tools.
-func (d *doctor) reportStarted(view *catalog.View, servers []schema.Server, failed map[string]error) {
+func (d *doctor) reportStarted(ctx context.Context, view *catalog.View, servers []schema.Server, failed map[string]error) {
 	for _, s := range servers {
 		switch err := failed[s.Name]; {
 		case err == nil:
@@ -68,8 +67,7 @@ func (d *doctor) reportStarted(view *catalog.View, servers []schema.Server, fail
 			d.addError(aboutServers, s.Name, err)
 		}
 	}
-	definitions := trust.Lint(view, (&trust.Review{Config: d.Cfg, Store: store.Of(d.Cfg, conf.CatalogDir())}).Names(), d.Verbose())
-	for _, w := range slices.Concat(view.Collisions(), view.Warnings(), definitions) {
+	for _, w := range slices.Concat(view.Collisions(), view.Warnings(), module.LinterOf(ctx, d.Cfg).Lint(view, d.Verbose())) {
 		d.add(finding{Check: aboutServers, Level: warning, Text: w})
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
-	"github.com/dynmcp/dynmcp/internal/pins"
+	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -43,7 +43,8 @@ type reloader struct {
 	pushed <-chan *schema.Files // new versions of a cluster's config; nil without one
 	agg    *aggregator.Aggregator
 	parts  selfhost.Parts
-	lock   chan<- struct{} // signals a possible change of the lock of approved tools
+	trust  module.Trust    // may be nil
+	lock   chan<- struct{} // signals a possible change of what was approved
 	asked  chan wish
 	log    *slog.Logger
 
@@ -205,7 +206,7 @@ func (r *reloader) watch() (changed bool) {
 	return true
 }
 
-// files returns the absolute paths of the config's files, of their .env files and locks, and of the
+// files returns the absolute paths of the config's files, of their .env files and what was approved for them, and of the
 // targets of links.
 func (r *reloader) files() []string {
 	files := append(slices.Clone(r.paths), r.from.EnvFile)
@@ -215,8 +216,10 @@ func (r *reloader) files() []string {
 			files = append(files, schema.EnvFileBeside(path))
 		}
 	}
-	for _, path := range r.paths {
-		files = append(files, pins.FileOf(path))
+	if r.trust != nil {
+		for _, path := range r.paths {
+			files = append(files, r.trust.File(path))
+		}
 	}
 	var all []string
 	for _, file := range files {
@@ -234,7 +237,7 @@ func (r *reloader) files() []string {
 }
 
 // reload reads the files and, if one has changed or always is set, applies them. When ctx ends, it
-// does not wait for a file system that hangs. It always has the lock of approved tools read again.
+// does not wait for a file system that hangs. It always has what was approved read again.
 func (r *reloader) reload(ctx context.Context, always bool) {
 	next, changed := r.read.Reread(ctx)
 	defer func() {

@@ -106,7 +106,7 @@ func Serve(ctx context.Context, cfg *schema.Config, from *conf.Flags, flags Flag
 		if err != nil {
 			return err
 		}
-		r := &reloader{from: from, asked: make(chan wish), paths: paths, pushed: from.Pushed, read: from.Read, agg: agg, parts: parts, lock: lock, log: log}
+		r := &reloader{from: from, trust: module.TrustOf(ctx), asked: make(chan wish), paths: paths, pushed: from.Pushed, read: from.Read, agg: agg, parts: parts, lock: lock, log: log}
 		defer r.start(flags.watch)()
 		control.Use = r.use
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/login"
-	"github.com/dynmcp/dynmcp/internal/pins"
 	"github.com/dynmcp/dynmcp/internal/selfloop"
 	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
@@ -41,7 +40,7 @@ func NewAggregator(ctx context.Context, cfg *schema.Config, opts aggregator.Opti
 		opts.Logins = login.Of(login.Store, opts.Logger)
 	}
 	opts.Adapter, opts.Surfaces = module.AdapterOf(ctx), module.SurfacesOf(ctx)
-	opts.StoreDir, opts.Approvals = conf.CatalogDir(), pins.Source{Definitions: conf.DefinitionsDir(), Packages: l}
+	opts.StoreDir, opts.Approvals = conf.CatalogDir(), module.TrustOf(ctx)
 	run.Config, run.Log = cfg, opts.Logger
 	run.Logins, _ = opts.Logins.(module.Logins)
 	if parts, err = startParts(ctx, run); err != nil {
@@ -72,9 +71,6 @@ func (l Launcher) Mark(server string, h http.Header) {
 		l.Loop.Mark(server, h)
 	}
 }
-
-// Package implements pins.Packages.
-func (l Launcher) Package(ctx context.Context, s schema.Server) string { return conf.Running(ctx, s) }
 
 // digestOf returns a hash of the servers that a config starts, without their variables and headers.
 func digestOf(cfg *schema.Config) string {

@@ -180,15 +180,3 @@ func CompleteCall(on *Target) cobra.CompletionFunc {
 		return words, nothing | cobra.ShellCompDirectiveNoSpace
 	}
 }
-
-// CompleteReviewed completes the names of servers, and after a slash of their tools.
-func CompleteReviewed(on *Target) cobra.CompletionFunc {
-	servers, tools := conf.CompleteServers(&on.Flags, ""), CompleteTools(on)
-	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-		if strings.Contains(word, "/") {
-			return tools(cmd, args, word)
-		}
-		words, directive := servers(cmd, args, word)
-		return words, directive | cobra.ShellCompDirectiveNoSpace // a slash and a tool may follow
-	}
-}

@@ -16,14 +16,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dynmcp/dynmcp/catalog"
-	"github.com/dynmcp/dynmcp/catalog/store"
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
-	"github.com/dynmcp/dynmcp/internal/cli/trust"
 	"github.com/dynmcp/dynmcp/internal/display"
-	"github.com/dynmcp/dynmcp/internal/lint"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
@@ -64,7 +61,7 @@ The exit status is 1 if a server failed, or a tool cannot be called.`,
 		cmd.Flags().DurationVar(&wait, "wait", 0, "how `long` to wait for tools that cannot be called yet")
 		cmd.ValidArgsFunction = conf.CompleteServers(&on.Flags, "")
 		return on.Run(cmd, func(ctx context.Context, args []string) error {
-			t := tester{Target: &on, timeout: timeout}
+			t := tester{Target: &on, linter: module.LinterOf(ctx, on.Cfg), timeout: timeout}
 			switch {
 			case store && !areTools(args):
 				return WarmNamed(ctx, &on, args, timeout, asJSON)
@@ -83,9 +80,8 @@ The exit status is 1 if a server failed, or a tool cannot be called.`,
 
 // A tester tests servers, each with its own aggregator.
 type tester struct {
-	naming sync.Once
-	names  *lint.Names // see toolNames
 	*selfhost.Target
+	linter  module.Linter
 	timeout time.Duration             // 0 leaves it to load_timeout
 	check   func(schema.Server) error // an additional check of a listed server; may be nil
 }
@@ -113,14 +109,6 @@ const (
 	pass = "PASS"
 	fail = "FAIL"
 )
-
-// toolNames returns the names of the tools of all servers, from their stored listings.
-func (t *tester) toolNames() *lint.Names {
-	t.naming.Do(func() {
-		t.names = (&trust.Review{Config: t.Cfg, Store: store.Of(t.Cfg, conf.CatalogDir())}).Names()
-	})
-	return t.names
-}
 
 func (t *tester) test(ctx context.Context, s schema.Server) testResult {
 	r := testResult{Name: s.Name, Transport: s.Transport, Result: pass, Tools: []string{}}
@@ -153,7 +141,7 @@ func (t *tester) test(ctx context.Context, s schema.Server) testResult {
 	r.Resources = members(view.Resources(), "uri")
 	r.Templates = members(view.Templates(), "uriTemplate")
 	r.Prompts = members(view.Prompts(), "name")
-	r.Warnings = slices.Concat(view.Collisions(), view.Warnings(), trust.Lint(view, t.toolNames(), false))
+	r.Warnings = slices.Concat(view.Collisions(), view.Warnings(), t.linter.Lint(view, false))
 	if warning, _ := conf.Unlimited(ctx, s); warning != "" {
 		r.Warnings = append(r.Warnings, warning)
 	}

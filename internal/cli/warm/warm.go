@@ -16,6 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
+	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/schema/profile"
 )
@@ -66,7 +67,7 @@ func WarmNamed(ctx context.Context, t *selfhost.Target, args []string, timeout t
 }
 
 func warm(ctx context.Context, t *selfhost.Target, kept *store.Listings, servers []schema.Server, timeout time.Duration, asJSON bool) error {
-	lister := tester{Target: t, timeout: timeout, check: func(s schema.Server) error {
+	lister := tester{Target: t, linter: module.LinterOf(ctx, t.Cfg), timeout: timeout, check: func(s schema.Server) error {
 		stored, err := kept.Load(s)
 		if err == nil && stored == nil {
 			err = errors.New("what it lists could not be kept; --verbose says why")

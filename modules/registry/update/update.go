@@ -10,11 +10,11 @@ import (
 
 	"github.com/dynmcp/dynmcp/catalog/store"
 	"github.com/dynmcp/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/internal/cli/changes"
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/editfile"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
-	"github.com/dynmcp/dynmcp/internal/cli/trust"
 	"github.com/dynmcp/dynmcp/internal/cli/warm"
 	"github.com/dynmcp/dynmcp/internal/definition"
 	"github.com/dynmcp/dynmcp/modules/registry/adding"
@@ -142,7 +142,7 @@ func (u *updater) compare(ctx context.Context, up adding.Upgrade) (n int, err er
 	if err != nil {
 		return 0, err
 	}
-	return trust.ShowChanges(u.on.Out, before, after), nil
+	return changes.Show(u.on.Out, before, after), nil
 }
 
 // listed returns the tools of a server. It starts the server if start is set or no listing is stored.
@@ -161,7 +161,7 @@ func (u *updater) listed(ctx context.Context, s schema.Server, start bool) ([]de
 			return nil, errors.Join(errors.New("nothing is kept of what it lists"), err)
 		}
 	}
-	return trust.ToolsOf(s.Name, stored), nil
+	return changes.ToolsOf(s.Name, stored), nil
 }
 
 func (u *updater) write(up adding.Upgrade) error {

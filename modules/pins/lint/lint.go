@@ -11,8 +11,8 @@ import (
 	"unicode"
 
 	"github.com/dynmcp/dynmcp/internal/display"
-	"github.com/dynmcp/dynmcp/internal/lookalike"
 	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/modules/pins/lookalike"
 )
 
 // Grades of findings.

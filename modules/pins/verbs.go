@@ -1,4 +1,3 @@
-// Package pins has the verbs diff and approve for the lock of approved tools.
 package pins
 
 import (
@@ -8,19 +7,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dynmcp/dynmcp/catalog/store"
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
-	"github.com/dynmcp/dynmcp/internal/cli/trust"
 	"github.com/dynmcp/dynmcp/internal/cli/warm"
-	"github.com/dynmcp/dynmcp/internal/pins"
-	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/modules/pins/lock"
 )
 
-// Diff shows tools that differ from the approved ones.
-var Diff = cli.Verb{
+// diff shows tools that differ from the approved ones.
+var diff = cli.Verb{
 	Use:   "diff [flags] [server[/tool]]",
 	Group: cli.Guard,
 	Short: "Show tools that differ from what was approved",
@@ -34,12 +30,12 @@ The exit status is 1 if something differs.`,
   dynmcp diff github --start`,
 	Args: cli.AtMost(1),
 	New: func(cmd *cobra.Command) cli.Run {
-		return reviewed(cmd, func(_ context.Context, r *trust.Review) error { return r.Diff() })
+		return reviewed(cmd, func(ctx context.Context, r *review) error { return r.diff(ctx) })
 	},
 }
 
-// Approve approves the current tools.
-var Approve = cli.Verb{
+// approve approves the current tools.
+var approve = cli.Verb{
 	Use:   "approve [flags] [server[/tool]]",
 	Group: cli.Guard,
 	Short: "Approve the current tools",
@@ -52,16 +48,16 @@ serves the config reads the lock again at once.`,
 	Args: cli.AtMost(1),
 	New: func(cmd *cobra.Command) cli.Run {
 		all := cmd.Flags().Bool("all", false, "approve all of it without asking")
-		return reviewed(cmd, func(ctx context.Context, r *trust.Review) error {
+		return reviewed(cmd, func(ctx context.Context, r *review) error {
 			if *all {
-				return r.Approve(nil)
+				return r.approve(ctx, nil)
 			}
 			in := cli.Terminal(cmd)
 			if in == nil {
 				return hint.With(errors.New("there is no terminal to ask on"), "dynmcp diff shows what differs, --all approves it")
 			}
 			answers := cli.Lines(ctx, in)
-			return r.Approve(func(question string) (string, error) {
+			return r.approve(ctx, func(question string) (string, error) {
 				cli.Stderr(cmd).Printf("%s", question)
 				select {
 				case answer, ok := <-answers:
@@ -79,26 +75,36 @@ serves the config reads the lock again at once.`,
 
 // reviewed returns a verb that reviews the listings of the config's servers. With --start it lists
 // them again first.
-func reviewed(cmd *cobra.Command, verb func(context.Context, *trust.Review) error) cli.Run {
+func reviewed(cmd *cobra.Command, verb func(context.Context, *review) error) cli.Run {
 	on := selfhost.Target{About: selfhost.OfServers}
 	start := cmd.Flags().Bool("start", false, "start the servers and list them again first")
-	cmd.ValidArgsFunction = selfhost.CompleteReviewed(&on)
+	cmd.ValidArgsFunction = complete(&on)
 	return on.Run(cmd, func(ctx context.Context, args []string) error {
-		r := &trust.Review{
-			Config: on.Cfg, Store: store.Of(on.Cfg, conf.CatalogDir()), Out: on.Out,
-			Package: func(s schema.Server) string { return conf.Running(ctx, s) },
-			Files:   pins.Files{Lock: pins.FileOf(on.Cfg.Path), Definitions: conf.DefinitionsDir()},
+		r := &review{
+			linter: &linter{cfg: on.Cfg}, out: on.Out,
+			files: lock.Files{Lock: lock.FileOf(on.Cfg.Path), Definitions: conf.DefinitionsDir()},
 		}
-		named := func(name string) (schema.Server, error) { return conf.ServerNamed(on.Cfg, name) }
-		if err := r.Select(strings.Join(args, ""), named); err != nil {
+		if err := r.choose(strings.Join(args, "")); err != nil {
 			return err
 		}
 		if *start {
-			if err := warm.WarmNamed(ctx, &on, conf.Names(r.Servers), 0, false); err != nil {
+			if err := warm.WarmNamed(ctx, &on, conf.Names(r.servers), 0, false); err != nil {
 				return err
 			}
 			on.Out.Printf("\n")
 		}
 		return verb(ctx, r)
 	})
+}
+
+// complete completes the names of servers, and after a slash of their tools.
+func complete(on *selfhost.Target) cobra.CompletionFunc {
+	servers, tools := conf.CompleteServers(&on.Flags, ""), selfhost.CompleteTools(on)
+	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		if strings.Contains(word, "/") {
+			return tools(cmd, args, word)
+		}
+		words, directive := servers(cmd, args, word)
+		return words, directive | cobra.ShellCompDirectiveNoSpace // a slash and a tool may follow
+	}
 }

@@ -1,4 +1,4 @@
-package trust
+package changes
 
 import (
 	"math/rand/v2"
@@ -67,7 +67,7 @@ func TestSchemasAreComparedMemberByMember(t *testing.T) {
 }
 
 func TestInvisibleCharactersAreShown(t *testing.T) {
-	if got := visible("a\u200bb\u202ec\U000e0041\nd"); got != `a\u{200b}b\u{202e}c\u{e0041}`+"\nd" {
+	if got := Visible("a\u200bb\u202ec\U000e0041\nd"); got != `a\u{200b}b\u{202e}c\u{e0041}`+"\nd" {
 		t.Errorf("got %s", got)
 	}
 }

@@ -1,4 +1,4 @@
-package pins
+package lock
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/dynmcp/dynmcp/internal/definition"
-	"github.com/dynmcp/dynmcp/internal/lookalike"
+	"github.com/dynmcp/dynmcp/modules/pins/lookalike"
 )
 
 // A Book is a lock for comparison with the listings of servers. It is immutable.

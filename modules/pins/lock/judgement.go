@@ -1,4 +1,4 @@
-package pins
+package lock
 
 import (
 	"errors"

@@ -1,10 +1,10 @@
-// Package pins compares the tools of servers with the definitions that a person has approved, or that
+// Package lock compares the tools of servers with the definitions that a person has approved, or that
 // were first listed.
 //
 // A lock file beside the config has a digest for each tool (lock.go, file.go). A Guard compares
 // a server's listing with it (guard.go), and says which tools are shown to hosts, and what is reported of the
 // others (judgement.go). The definitions are kept in a directory, to show changes (definitions.go).
-package pins
+package lock
 
 import (
 	"bytes"
@@ -17,12 +17,6 @@ import (
 	"github.com/dynmcp/dynmcp/internal/definition"
 	"github.com/dynmcp/dynmcp/schema"
 )
-
-// A Source has the lock beside each config. It implements approval.Source.
-type Source struct {
-	Definitions string // see Files
-	Packages    Packages
-}
 
 // Packages knows what servers run.
 type Packages interface {
@@ -44,12 +38,10 @@ type guards struct {
 	failed   bool // a failure to pin was logged
 }
 
-// File implements approval.Source.
-func (Source) File(config string) string { return FileOf(config) }
-
-// Guards implements approval.Source. Nothing is read for a config without pins.
-func (s Source) Guards(cfg *schema.Config, log *slog.Logger) approval.Guards {
-	p := &guards{files: Files{Lock: FileOf(cfg.Path), Definitions: s.Definitions}, blocks: map[string]bool{}, packages: s.Packages, log: log}
+// Guards returns the guards of the servers of a config, nil if none has pins: then nothing is read.
+// Definitions are kept in a directory, see Files.
+func Guards(cfg *schema.Config, definitions string, packages Packages, log *slog.Logger) approval.Guards {
+	p := &guards{files: Files{Lock: FileOf(cfg.Path), Definitions: definitions}, blocks: map[string]bool{}, packages: packages, log: log}
 	for _, s := range cfg.Servers {
 		if s.IsPinned() {
 			p.blocks[s.Name] = s.Pins == schema.PinsBlock
