@@ -181,7 +181,7 @@ func addedNames() []schema.Section {
 	for _, kind := range added {
 		names.Surfaces = append(names.Surfaces, kind.Name)
 	}
-	return []schema.Section{names, rules.Section}
+	return []schema.Section{names, rules.Section, lock.Section}
 }
 
 // configOf loads a config from its text.
@@ -305,13 +305,12 @@ func (st *stage) aggregator(cfg *schema.Config, opts Options) *Aggregator {
 	return agg
 }
 
-// approvals are those of the locks of a stage. They know no packages.
+// approvals are those of the locks of a stage.
 type approvals struct{}
 
-func (approvals) File(config string) string                     { return lock.FileOf(config) }
-func (approvals) Package(context.Context, schema.Server) string { return "" }
-func (a approvals) Guards(cfg *schema.Config, log *slog.Logger) approval.Guards {
-	return lock.Guards(cfg, "", a, log)
+func (approvals) File(config string) string { return lock.FileOf(config) }
+func (approvals) Guards(cfg *schema.Config, log *slog.Logger) approval.Guards {
+	return lock.Guards(cfg, "", log)
 }
 
 // apartFrom runs all upstreams of a stage on its other replica. It implements Cluster.

@@ -170,7 +170,7 @@ func TestSingle(t *testing.T) {
 	}
 	want := []Server{{
 		Name: "my-server-py", Transport: Stdio, Command: "/usr/bin/My Server.py", Args: []string{"-y", "--", "a b"},
-		Isolation: IsolateNone, LoadTimeout: time.Minute, LoadBudget: 3, MaxSessions: 32, Pins: PinsOff, MaxMessageBytes: 16 << 20,
+		Isolation: IsolateNone, LoadTimeout: time.Minute, LoadBudget: 3, MaxSessions: 32, MaxMessageBytes: 16 << 20,
 	}}
 	if diff := cmp.Diff(want, cfg.Servers); diff != "" {
 		t.Errorf("servers (-want +got):\n%s", diff)

@@ -5,6 +5,6 @@ package schema
 // The modules of keys of the document, of keys of an entry, and of surfaces.
 var (
 	documentModules = map[string]string{"activity": "activity", "apps": "apps", "policy": "policy", "webhooks": "webhook"}
-	serverModules   = map[string]string{"registry": "registry", "sandbox": "sandbox"}
+	serverModules   = map[string]string{"pins": "pins", "registry": "registry", "sandbox": "sandbox"}
 	surfaceModules  = map[string]string{"browser": "browser", "proxy": "proxy", "script": "scripts", "tree": "tree"}
 )

@@ -204,14 +204,9 @@ type Server struct {
 	MaxOutputChars int `json:"max_output_chars" group:"limit" default:"0" example:"40000"`
 	// The most processes of the server for hosts, users or sets of roots that do not share one.
 	MaxSessions int `json:"max_sessions" group:"limit" min:"1" default:"32" example:"8"`
-	// Whether tools are compared with dynmcp.lock: warn reports, to the model and in the log, those that differ from the version that was first listed or approved; block hides those that dynmcp approve has not approved; off compares nothing. See docs/trust.md.
-	Pins string `json:"pins" group:"limit" enum:"off,warn,block" default:"off" example:"warn"`
 	// The largest message in bytes, in both directions. A larger one fails its call.
 	MaxMessageBytes int `json:"max_message_bytes" group:"limit" min:"1024" default:"16777216" example:"67108864"`
 }
-
-// IsPinned reports whether the tools are compared with the approved ones.
-func (s Server) IsPinned() bool { return s.Pins != "" && s.Pins != PinsOff }
 
 // Lazy reports whether the server is started at its first use: if load says so or, without
 // load, if it has a description.

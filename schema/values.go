@@ -74,13 +74,6 @@ const (
 	StableOff  = "off"
 )
 
-// Values of Server.Pins.
-const (
-	PinsOff   = "off"
-	PinsWarn  = "warn"
-	PinsBlock = "block"
-)
-
 // Values of Catalog.OnChange.
 const (
 	OnChangeWarn   = "warn"

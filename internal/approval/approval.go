@@ -5,10 +5,42 @@ package approval
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"reflect"
 
 	"github.com/dynmcp/dynmcp/internal/definition"
 	"github.com/dynmcp/dynmcp/schema"
 )
+
+// What happens to tools that are not approved.
+const (
+	Off   = "off"   // nothing: none of the server needs approval
+	Warn  = "warn"  // they are reported
+	Block = "block" // they are hidden from hosts and not called
+)
+
+// Keys are keys of an entry, the section of a module, that say whether the tools of its server need approval.
+type Keys interface {
+	// Approval returns Off, Warn or Block.
+	Approval() string
+}
+
+// Needed returns what the keys of a server say, Off if it has none.
+func Needed(s schema.Server) string {
+	for _, keys := range s.Keys {
+		if k, ok := keys.(Keys); ok {
+			return k.Approval()
+		}
+	}
+	return Off
+}
+
+// Without returns the server with keys that say nothing of that.
+func Without(s schema.Server) schema.Server {
+	s.Keys = maps.Clone(s.Keys)
+	maps.DeleteFunc(s.Keys, func(_ reflect.Type, keys any) bool { _, ok := keys.(Keys); return ok })
+	return s
+}
 
 // A Source has what was approved.
 type Source interface {
@@ -32,8 +64,7 @@ type Guards interface {
 
 // A Guard compares one server with what was approved of it. It is immutable.
 type Guard interface {
-	// Blocks reports whether tools that are not approved are hidden from hosts and not called;
-	// otherwise they are reported.
+	// Blocks reports whether tools that are not approved are hidden from hosts and not called.
 	Blocks() bool
 	// Approves reports whether a tool may be called without a warning.
 	Approves(definition.Tool) bool

@@ -3,7 +3,6 @@
 package pins
 
 import (
-	"context"
 	_ "embed"
 	"log/slog"
 
@@ -18,9 +17,15 @@ import (
 //go:embed page.js
 var page string
 
-// Module has the verbs diff and approve, what they tell among the decisions of the page, and the lock of
+// Module has the key pins of entries and of defaults, the verbs diff and approve, what they tell among the decisions of the page, and the lock of
 // approved tools, by which a run shows them.
-var Module = module.Module{Name: "pins", Verbs: []cli.Verb{diff, approve}, Tabs: []module.Tab{{Script: page}}, Trust: trust{}}
+var Module = module.Module{
+	Name:  "pins",
+	Keys:  []schema.Section{lock.Section},
+	Verbs: []cli.Verb{diff, approve},
+	Tabs:  []module.Tab{{Script: page}},
+	Trust: trust{},
+}
 
 // trust is the lock of the user who runs dynmcp.
 type trust struct{}
@@ -30,10 +35,5 @@ func (trust) Linter(cfg *schema.Config) module.Linter { return &linter{cfg: cfg}
 func (trust) File(config string) string { return lock.FileOf(config) }
 
 func (trust) Guards(cfg *schema.Config, log *slog.Logger) approval.Guards {
-	return lock.Guards(cfg, conf.DefinitionsDir(), running{}, log)
+	return lock.Guards(cfg, conf.DefinitionsDir(), log)
 }
-
-// running knows what servers run.
-type running struct{}
-
-func (running) Package(ctx context.Context, s schema.Server) string { return conf.Running(ctx, s) }

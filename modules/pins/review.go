@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/internal/approval"
 	"github.com/dynmcp/dynmcp/internal/cli/changes"
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
@@ -37,7 +38,7 @@ func (r *review) choose(what string) error {
 		return err
 	}
 	for _, s := range r.cfg.Servers {
-		if !s.Disabled && s.Pins != schema.PinsOff {
+		if !s.Disabled && approval.Needed(s) != approval.Off {
 			r.servers = append(r.servers, s)
 		}
 	}
@@ -86,7 +87,7 @@ func (r *review) compare(ctx context.Context) (all []comparison, err error) {
 		if err != nil {
 			return nil, err
 		}
-		c := comparison{server: s, runs: conf.Running(ctx, s)}
+		c := comparison{server: s, runs: lock.Running(ctx, s)}
 		approved := approvals[s.Name]
 		if approved == nil {
 			approved = &lock.Server{}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/internal/activity"
+	"github.com/dynmcp/dynmcp/internal/approval"
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
@@ -172,7 +173,7 @@ func load(ctx context.Context, from conf.Flags) *loaded {
 	for _, server := range cfg.Servers {
 		e := entry{
 			Name: server.Name, Transport: server.Transport, Lazy: server.Lazy(), Disabled: server.Disabled,
-			Description: cli.Secrets.String(server.Description), Pins: server.Pins,
+			Description: cli.Secrets.String(server.Description), Pins: approval.Needed(server),
 			OAuth: server.Transport != schema.Stdio && oauth.Applies(server),
 		}
 		e.Known, e.Denied = conf.Count(server, conf.StoredOf(cfg, server), hidden)

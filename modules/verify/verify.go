@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dynmcp/dynmcp/internal/approval"
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
@@ -154,7 +155,7 @@ func (v *verifier) server(ctx context.Context, s schema.Server) report {
 	// Keys of the entry that change the tools are ignored: their effect is intended.
 	for key, changed := range map[string]bool{
 		"tool_filter": len(s.ToolFilter) > 0, "path_aliases": len(s.PathAliases) > 0, "tool_overrides": len(s.ToolOverrides) > 0,
-		"max_output_chars": s.MaxOutputChars > 0, "pins": s.Pins != "" && s.Pins != schema.PinsOff,
+		"max_output_chars": s.MaxOutputChars > 0, "pins": approval.Needed(s) != approval.Off,
 	} {
 		if changed {
 			out.LeftOut = append(out.LeftOut, key)
@@ -162,7 +163,8 @@ func (v *verifier) server(ctx context.Context, s schema.Server) report {
 	}
 	slices.Sort(out.LeftOut)
 	may := v.mayCall(s)
-	s.ToolFilter, s.PathAliases, s.ToolOverrides, s.MaxOutputChars, s.Pins = nil, nil, nil, 0, schema.PinsOff
+	s = approval.Without(s)
+	s.ToolFilter, s.PathAliases, s.ToolOverrides, s.MaxOutputChars = nil, nil, nil, 0
 	var first error
 	for _, e := range eras {
 		rows, err := v.inOneEra(ctx, s, e.era, may)

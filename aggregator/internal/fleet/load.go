@@ -14,6 +14,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 	"github.com/dynmcp/dynmcp/aggregator/internal/task"
 	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/approval"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/schema"
@@ -134,7 +135,7 @@ func (f *Fleet) introduceTo(ctx context.Context, p *Endpoint, conn *upstream.Con
 			return conn.StartFailure("listing", err)
 		}
 	}
-	if p.Upstream.Server.IsPinned() {
+	if approval.Needed(p.Upstream.Server) != approval.Off {
 		listing.ReadPages(ctx, conn, l, f.Log)
 	}
 	l.Tasks, l.Declared = task.Offered(conn), catalog.AbilitiesOf(capabilities)

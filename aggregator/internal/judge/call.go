@@ -9,6 +9,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/scope"
 	"github.com/dynmcp/dynmcp/aggregator/surface"
 	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/approval"
 	"github.com/dynmcp/dynmcp/internal/rule"
 	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/lazy"
@@ -79,7 +80,7 @@ func (c *Call) Find() (t *catalog.Tool, server string) {
 // wrapped server are shown as themselves, unless a filter or a lock selects them.
 func (c *Call) passesUnknown() bool {
 	u := c.Scope.Single()
-	return u != nil && c.Scope.Surface().Direct && len(u.Server.ToolFilter) == 0 && u.Server.Pins != schema.PinsBlock
+	return u != nil && c.Scope.Surface().Direct && len(u.Server.ToolFilter) == 0 && approval.Needed(u.Server) != approval.Block
 }
 
 // forPolicy returns the call for the rules of the policy, and the name of its tool for people.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/work"
 	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/approval"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/transports/upstream"
@@ -360,7 +361,7 @@ func (c *Cache) fetchStale() {
 		}
 	}
 	if len(changed) > 0 {
-		if c.upstream.Server.IsPinned() {
+		if approval.Needed(c.upstream.Server) != approval.Off {
 			ReadPages(ctx, conn, &next, c.env.Log)
 		}
 		c.publish(conn, &next, false)

@@ -1,7 +1,6 @@
 package conf
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -9,8 +8,6 @@ import (
 
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/catalog/store"
-	"github.com/dynmcp/dynmcp/internal/cli"
-	"github.com/dynmcp/dynmcp/internal/packages"
 	"github.com/dynmcp/dynmcp/internal/rule"
 	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/internal/wire"
@@ -53,12 +50,6 @@ func inStateDir(name string) string {
 		return ""
 	}
 	return filepath.Join(dir, name)
-}
-
-// Running returns the package and version that a server runs, for the lock of approved tools. It
-// redacts secrets, because the lock is committed.
-func Running(ctx context.Context, s schema.Server) string {
-	return cli.Secrets.String(packages.Running(ctx, s.Command, s.Args, s.Env))
 }
 
 // StoredOf returns the stored listing of a server. It is empty if there is none.

@@ -14,22 +14,17 @@ import (
 	"sync"
 
 	"github.com/dynmcp/dynmcp/internal/approval"
+	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/definition"
+	"github.com/dynmcp/dynmcp/internal/packages"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// Packages knows what servers run.
-type Packages interface {
-	// Package returns the package of a server and its version, "" if they are unknown.
-	Package(ctx context.Context, server schema.Server) string
-}
-
 // guards applies the lock to the servers of one config.
 type guards struct {
-	files    Files
-	blocks   map[string]bool // of the servers with pins, by name
-	packages Packages
-	log      *slog.Logger
+	files  Files
+	blocks map[string]bool // of the servers with pins, by name
+	log    *slog.Logger
 
 	mu       sync.Mutex
 	text     []byte // of the lock, as it was read
@@ -40,11 +35,11 @@ type guards struct {
 
 // Guards returns the guards of the servers of a config, nil if none has pins: then nothing is read.
 // Definitions are kept in a directory, see Files.
-func Guards(cfg *schema.Config, definitions string, packages Packages, log *slog.Logger) approval.Guards {
-	p := &guards{files: Files{Lock: FileOf(cfg.Path), Definitions: definitions}, blocks: map[string]bool{}, packages: packages, log: log}
+func Guards(cfg *schema.Config, definitions string, log *slog.Logger) approval.Guards {
+	p := &guards{files: Files{Lock: FileOf(cfg.Path), Definitions: definitions}, blocks: map[string]bool{}, log: log}
 	for _, s := range cfg.Servers {
-		if s.IsPinned() {
-			p.blocks[s.Name] = s.Pins == schema.PinsBlock
+		if needed := approval.Needed(s); needed != approval.Off {
+			p.blocks[s.Name] = needed == approval.Block
 		}
 	}
 	if len(p.blocks) == 0 {
@@ -94,7 +89,7 @@ func (p *guards) Listed(ctx context.Context, server schema.Server, tools []defin
 	if g == nil || g.blocks || g.Pinned() || g.broken != nil {
 		return false
 	}
-	runs := p.packages.Package(ctx, server)
+	runs := Running(ctx, server)
 	err := p.files.Keep(tools)
 	if err == nil {
 		err = p.files.Update(func(l Lock) {
@@ -115,4 +110,10 @@ func (p *guards) Listed(ctx context.Context, server schema.Server, tools []defin
 		p.log.Warn("tools are not pinned: there will be no warning when they change", "upstream", server.Name, "err", err)
 	}
 	return false
+}
+
+// Running returns the package and version that a server runs, for the lock of approved tools. It
+// redacts secrets, because the lock is committed.
+func Running(ctx context.Context, s schema.Server) string {
+	return cli.Secrets.String(packages.Running(ctx, s.Command, s.Args, s.Env))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/catalog/store"
+	"github.com/dynmcp/dynmcp/internal/approval"
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/changes"
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
@@ -182,7 +183,7 @@ func (u *updater) write(up adding.Upgrade) error {
 		return err
 	}
 	u.on.Out.Printf("Wrote %s %s into %s\n", up.What, up.Newest, file.Name())
-	if s, err := conf.ServerNamed(u.on.Cfg, up.Server); err == nil && s.Pins != schema.PinsOff {
+	if s, err := conf.ServerNamed(u.on.Cfg, up.Server); err == nil && approval.Needed(s) != approval.Off {
 		u.on.Out.Printf("Its tools are pinned: dynmcp approve %s approves them\n", up.Server)
 	}
 	return nil
