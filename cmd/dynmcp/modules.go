@@ -21,6 +21,7 @@ import (
 	"github.com/dynmcp/dynmcp/modules/scripts"
 	"github.com/dynmcp/dynmcp/modules/secrets"
 	"github.com/dynmcp/dynmcp/modules/skills"
+	"github.com/dynmcp/dynmcp/modules/tokens"
 	"github.com/dynmcp/dynmcp/modules/tree"
 	"github.com/dynmcp/dynmcp/modules/ui"
 	"github.com/dynmcp/dynmcp/modules/verify"
@@ -46,6 +47,7 @@ var modules = []module.Module{
 	scripts.Module,
 	secrets.Module,
 	skills.Module,
+	tokens.Module,
 	tree.Module,
 	ui.Module,
 	verify.Module,

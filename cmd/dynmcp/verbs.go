@@ -3,7 +3,6 @@ package main
 import (
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/call"
-	"github.com/dynmcp/dynmcp/internal/cli/costs"
 	"github.com/dynmcp/dynmcp/internal/cli/described"
 	"github.com/dynmcp/dynmcp/internal/cli/doctor"
 	"github.com/dynmcp/dynmcp/internal/cli/entries"
@@ -28,7 +27,6 @@ var verbs = []cli.Verb{
 	call.Read,
 	call.Prompt,
 	doctor.Verb,
-	costs.Tokens,
 	versionVerb,
 	entries.Init,
 	entries.Add,

@@ -1,14 +1,13 @@
+// Package costs counts what a model reads of tools.
 package costs
 
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/dynmcp/dynmcp/catalog"
-	"github.com/dynmcp/dynmcp/internal/activity"
 	"github.com/dynmcp/dynmcp/internal/tokens"
 )
 
@@ -21,10 +20,6 @@ type Counts struct {
 	Servers []serverTokens `json:"servers"`
 	Direct  int            `json:"direct"`
 	Through int            `json:"dynmcp"` // including dynmcp's own tools and instructions
-
-	Answers []answerTokens `json:"answers,omitempty"`
-
-	Session *activity.Session `json:"last_session,omitempty"` // from the record of calls
 }
 
 // A serverTokens holds the counts of one server.
@@ -34,14 +29,6 @@ type serverTokens struct {
 	Tools   int    `json:"tools"`
 	Direct  int    `json:"direct"`
 	Through int    `json:"dynmcp"`
-}
-
-// An answerTokens holds the counts of one kind of answer.
-type answerTokens struct {
-	Call   string `json:"call"`
-	Calls  int    `json:"calls"` // number of counted calls
-	Median int    `json:"median"`
-	Most   int    `json:"most"`
 }
 
 func countTokens(texts ...string) (sum int) {
@@ -98,37 +85,6 @@ func readByModels(definition json.RawMessage) (text, description string) {
 	return strings.TrimSpace(b.String()), t.Description
 }
 
-// countAnswers counts the answers of discover_tool and load_mcp: for every tool, every server, and
-// searches for the descriptions of some tools.
-func (c *Counts) countAnswers(v *catalog.View) {
-	const searches = 200 // about as many searches are enough for a median
-	var query, tool, list, load []int
-	tools := v.Tools()
-	step := max(len(tools)/searches, 1)
-	for i, t := range tools {
-		tool = append(tool, countTokens(v.Texts().Brief(t)))
-		if i%step == 0 && t.Summary != "" {
-			query = append(query, countTokens(v.Texts().Found(catalog.Search{Queries: []string{t.Summary}})))
-		}
-	}
-	for _, s := range c.Servers {
-		page, _ := v.Texts().Page(s.Name, 0, 0, false)
-		list = append(list, countTokens(page))
-		if s.Lazy {
-			load = append(load, countTokens(v.Texts().Loaded(s.Name)))
-		}
-	}
-	for _, a := range []struct {
-		call   string
-		counts []int
-	}{{`discover_tool {"query"}`, query}, {`discover_tool {"tool_name"}`, tool}, {`discover_tool {"server"}`, list}, {`load_mcp`, load}} {
-		if n := len(a.counts); n > 0 {
-			slices.Sort(a.counts)
-			c.Answers = append(c.Answers, answerTokens{Call: a.call, Calls: n, Median: a.counts[n/2], Most: a.counts[n-1]})
-		}
-	}
-}
-
 // Saved returns a sentence about the tokens that dynmcp saves at the start of a session, or "" if no
 // server was counted.
 func (c *Counts) Saved() string {
@@ -137,14 +93,14 @@ func (c *Counts) Saved() string {
 		return ""
 	case saved > 0:
 		return fmt.Sprintf("dynmcp saves %s of %s tokens at the start of each session (%.1f%%).",
-			grouped(saved), grouped(c.Direct), 100*float64(saved)/float64(c.Direct))
+			Grouped(saved), Grouped(c.Direct), 100*float64(saved)/float64(c.Direct))
 	default:
-		return fmt.Sprintf("With so few tools dynmcp saves no tokens: it adds %s at the start of each session.", grouped(-saved))
+		return fmt.Sprintf("With so few tools dynmcp saves no tokens: it adds %s at the start of each session.", Grouped(-saved))
 	}
 }
 
-// grouped formats a number with commas between thousands.
-func grouped(n int) string {
+// Grouped formats a number with commas between thousands.
+func Grouped(n int) string {
 	text := strconv.Itoa(n)
 	for i := len(text) - 3; i > 0; i -= 3 {
 		text = text[:i] + "," + text[i:]
