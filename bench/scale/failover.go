@@ -8,12 +8,14 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/dynmcp/dynmcp/bench/internal/procs"
 	"github.com/dynmcp/dynmcp/internal/records"
 	"github.com/dynmcp/dynmcp/internal/records/memkv"
 	"github.com/dynmcp/dynmcp/modules/cluster/members"
@@ -270,9 +272,9 @@ func failover(w io.Writer, kills int) error {
 		}
 		const quiet = 10 * time.Second
 		before := s.traffic.now()
-		cpu := cpuTime()
+		cpu := procs.CPU(os.Getpid())
 		time.Sleep(quiet)
-		used := cpuTime() - cpu
+		used := procs.CPU(os.Getpid()) - cpu
 		after := s.traffic.now()
 		per := func(i int) float64 { return float64(after[i]-before[i]) / quiet.Seconds() }
 		rates = append(rates, steady{replicas: size[0], reads: per(0), writes: per(1), written: per(2), told: per(3), toldBytes: per(4),

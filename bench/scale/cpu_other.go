@@ -1,8 +1,0 @@
-//go:build !unix
-
-package main
-
-import "time"
-
-// cpuTime returns 0: it is not implemented here.
-func cpuTime() time.Duration { return 0 }
