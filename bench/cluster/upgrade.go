@@ -3,13 +3,11 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -20,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dynmcp/dynmcp/bench/internal/hosts"
 	"github.com/dynmcp/dynmcp/bench/internal/ledger"
 	"github.com/dynmcp/dynmcp/bench/internal/web"
 	"github.com/dynmcp/dynmcp/internal/mcptest/authserver"
@@ -219,38 +218,9 @@ func (u *upgrade) push(program string, more map[string]any) error {
 	return nil
 }
 
-var loginPage = regexp.MustCompile(`^  (http\S+)$`)
-
-// login logs in with a program, and opens the login page like a browser.
+// login logs in with a program.
 func (u *upgrade) login(program string) error {
-	cmd := u.commandOf(program, "login", locked, "--no-browser", "-c", u.config)
-	out, in := io.Pipe()
-	cmd.Stdout, cmd.Stderr = in, in
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	ended := make(chan error, 1)
-	go func() { // ends with the command
-		err := cmd.Wait()
-		in.Close()
-		ended <- err
-	}()
-	var said strings.Builder
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		fmt.Fprintln(&said, lines.Text())
-		if page := loginPage.FindStringSubmatch(lines.Text()); page != nil {
-			resp, err := u.client.Get(page[1])
-			if err != nil {
-				fmt.Fprintln(&said, err)
-				continue
-			}
-			resp.Body.Close()
-		}
-	}
-	if err := <-ended; err != nil {
-		return fmt.Errorf("dynmcp login: %w: %s", err, said.String())
-	}
-	return nil
+	return hosts.LogIn(u.commandOf(program, "login", locked, "--no-browser", "-c", u.config))
 }
 
 // check tests that the replicas are one service: ids and states of one replica are valid at the

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -12,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dynmcp/dynmcp/bench/internal/hosts"
 	"github.com/dynmcp/dynmcp/internal/mcptest/authserver"
 )
 
@@ -182,37 +181,9 @@ func (l *loginHolders) calls(out bool) error {
 	return nil
 }
 
-// logIn runs dynmcp login and opens the page as a browser would.
 func (l *loginHolders) logIn(server string) error {
 	cmd := exec.Command(l.dynmcp, "login", server, "--no-browser", "-c", l.path)
 	cmd.Env = append(os.Environ(), l.env...)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	var failed error
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if page := strings.TrimSpace(lines.Text()); strings.HasPrefix(page, "http") {
-			failed = visit(page)
-		}
-	}
-	if err := cmd.Wait(); err != nil || failed != nil {
-		return fmt.Errorf("login: %w, %w", err, failed)
-	}
 	l.loggedIn++
-	return nil
-}
-
-func visit(page string) error {
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := client.Get(page)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	_, err = io.Copy(io.Discard, resp.Body)
-	return err
+	return hosts.LogIn(cmd)
 }
