@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -14,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dynmcp/dynmcp/bench/internal/hosts"
 	"github.com/dynmcp/dynmcp/bench/internal/ledger"
 	"github.com/dynmcp/dynmcp/bench/internal/web"
 )
@@ -241,18 +241,9 @@ func fateOf(err error) uint8 {
 func judgeAnswer(messages [][]byte, id, nonce string) (fate uint8, text string) {
 	answers := 0
 	for _, line := range messages {
-		var m struct {
-			ID     json.RawMessage
-			Method string
-			Result struct {
-				Content           []struct{ Text string }
-				StructuredContent struct{ Nonce string }
-				IsError           bool
-			}
-			Error json.RawMessage
-		}
-		if err := json.Unmarshal(line, &m); err != nil {
-			return misrouted, fmt.Sprintf("no JSON: %.200s", line)
+		m, err := hosts.Parse(string(line))
+		if err != nil {
+			return misrouted, err.Error()
 		}
 		if m.Method != "" { // such as progress
 			continue
@@ -273,7 +264,7 @@ func judgeAnswer(messages [][]byte, id, nonce string) (fate uint8, text string) 
 			default:
 				fate = unsaid
 			}
-		case m.Result.StructuredContent.Nonce != nonce:
+		case string(m.Result.StructuredContent) != fmt.Sprintf(`{"nonce":%q}`, nonce):
 			return misrouted, fmt.Sprintf("%.300s", line)
 		}
 	}
