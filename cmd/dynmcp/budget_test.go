@@ -9,28 +9,6 @@ import (
 // Servers that fail to start: how often they are tried, what the model reads, and when they
 // are given up.
 
-func TestServerThatFailsTwiceIsLoadedAtTheThirdCall(t *testing.T) {
-	t.Parallel()
-	e := deferred(t, "shaky", "Shaky", "-fault", "fail-first:2")
-	host := serve(t, e, fake(t, "now"))
-	told := mark(t, host)
-	for range 2 {
-		m := load(host, "shaky")
-		if !m.IsError() || m.Error != nil {
-			t.Errorf("got %s", m.Raw)
-		}
-		contains(t, m.Text(), "API_KEY is not set", "exited with status 7")
-		lacks(t, m.Text(), "no longer be offered")
-		contains(t, block(catalogue(t, host), "mcp_servers"), "- shaky: Shaky")
-	}
-	settle(t, host, "now")
-	told(toolsChanged, 0)
-	contains(t, load(host, "shaky").Text(), "shaky/echo")
-	if e.Count("start") != 3 {
-		t.Errorf("got %q", e.Events())
-	}
-}
-
 func TestServerThatAlwaysFailsIsEvicted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ fault, says string }{
@@ -108,33 +86,6 @@ func TestGivenUpServerIsTriedAgainWhenAskedTo(t *testing.T) {
 	contains(t, again().Text(), "bad/echo")
 	contains(t, catalogue(t, host), "- bad/echo")
 	checkEcho(t, host, "bad/echo", `{"n":1}`)
-}
-
-func TestCancelDoesNotCountTowardTheBudget(t *testing.T) {
-	t.Parallel()
-	gate := mcptest.NewGate(t)
-	e := deferred(t, "slow", "Slow", "-fault", "gate-init:"+gate.Path)
-	host := serve(t, e)
-	for range 4 {
-		call := host.Go("tools/call", mcptest.ToolParams("load_mcp", loadArguments("slow")))
-		e.WaitFor("initialize", 1)
-		call.Cancel("impatient")
-	}
-	gate.Open()
-	contains(t, load(host, "slow").Text(), "slow/echo")
-}
-
-func TestBudgetIsConfigurable(t *testing.T) {
-	t.Parallel()
-	one := deferred(t, "one", "One", "-fault", "exit-now").with("load_budget", 1)
-	endless := deferred(t, "endless", "Endless", "-fault", "fail-first:5").with("load_budget", 0)
-	host := serve(t, one, endless)
-	contains(t, load(host, "one").Text(), "will no longer be offered")
-	contains(t, load(host, "one").Text(), "Unknown server: one")
-	for range 5 {
-		lacks(t, load(host, "endless").Text(), "no longer")
-	}
-	contains(t, load(host, "endless").Text(), "endless/echo")
 }
 
 func TestHangingStartEndsAtItsTimeout(t *testing.T) {

@@ -124,45 +124,6 @@ func TestThereIsNoLoadInSingleWrap(t *testing.T) {
 	}
 }
 
-func TestLeaderCancelKeepsLoad(t *testing.T) {
-	t.Parallel()
-	gate := mcptest.NewGate(t)
-	e := deferred(t, "later", "Later", "-fault", "gate-init:"+gate.Path)
-	host := serve(t, e)
-	leader := host.Go("tools/call", mcptest.ToolParams("load_mcp", loadArguments("later")))
-	e.WaitFor("initialize", 1)
-	other := host.Go("tools/call", mcptest.ToolParams("load_mcp", loadArguments("later")))
-	user := host.Go("tools/call", useParams("later/echo", `{"n":1}`))
-	host.Call("ping", nil)
-	leader.Cancel("impatient")
-	host.Call("ping", nil) // the cancel is in
-	gate.Open()
-	contains(t, other.Wait().Text(), "later/echo")
-	if got := user.Wait().Text(); got != `{"n":1}` {
-		t.Errorf("got %s", got)
-	}
-	if e.Count("start") != 1 || leader.Done() {
-		t.Errorf("answered the leader: %v; %q", leader.Done(), e.Events())
-	}
-}
-
-func TestLoadOutlivesItsOnlyCaller(t *testing.T) {
-	t.Parallel()
-	gate := mcptest.NewGate(t)
-	e := deferred(t, "later", "Later", "-fault", "gate-init:"+gate.Path)
-	host := serve(t, e)
-	next := host.Count(toolsChanged) + 1
-	only := host.Go("tools/call", mcptest.ToolParams("load_mcp", loadArguments("later")))
-	e.WaitFor("initialize", 1)
-	only.Cancel("changed my mind")
-	gate.Open()
-	host.WaitMethod(toolsChanged, next)
-	contains(t, block(catalogue(t, host), "tools"), "- later/echo:")
-	if e.Count("start") != 1 {
-		t.Errorf("got %q", e.Events())
-	}
-}
-
 func TestUseLoadsTheServer(t *testing.T) {
 	t.Parallel()
 	e := deferred(t, "later", "Later")
@@ -198,31 +159,5 @@ func TestWaitingForALoadIsShown(t *testing.T) {
 		if m.Method == "notifications/progress" {
 			t.Errorf("progress behind the result: %s", m.Raw)
 		}
-	}
-}
-
-func TestLostServerComesBackWithTheNextUse(t *testing.T) {
-	t.Parallel()
-	e := deferred(t, "later", "Later")
-	host := serve(t, e)
-	load(host, "later")
-	use(host, "later/crash", nil)
-	contains(t, block(catalogue(t, host), "tools"), "- later/echo:")
-	checkEcho(t, host, "later/echo", `{}`)
-	if e.Count("start") != 2 {
-		t.Errorf("got %q", e.Events())
-	}
-}
-
-func TestIdleServerEndsAndStartsAgain(t *testing.T) {
-	t.Parallel()
-	e := deferred(t, "later", "Later").with("idle_timeout", "100ms")
-	host := serve(t, e)
-	load(host, "later")
-	e.WaitFor("exit", 1)
-	contains(t, block(catalogue(t, host), "tools"), "- later/echo:")
-	checkEcho(t, host, "later/echo", `{}`)
-	if e.Count("start") < 2 {
-		t.Errorf("got %q", e.Events())
 	}
 }

@@ -22,24 +22,6 @@ var awkward = []string{
 	`{"content":[],"lone":"\ud800","nul":"\u0000"}`,
 }
 
-func TestEveryCallIsMadeOnce(t *testing.T) {
-	t.Parallel()
-	e := fake(t, "alpha")
-	host := serve(t, e)
-	var calls []*mcptest.Pending
-	for n := range 30 {
-		calls = append(calls, host.Go("tools/call", useParams("alpha/echo", fmt.Sprintf(`{"nonce":"n%d"}`, n))))
-	}
-	for n, call := range calls {
-		if got, want := call.Wait().Text(), fmt.Sprintf(`{"nonce":"n%d"}`, n); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
-		if got := e.Count(fmt.Sprintf("call echo n%d", n)); got != 1 {
-			t.Errorf("call %d ran %d times", n, got)
-		}
-	}
-}
-
 func TestNameIsSplitAtTheFirstSlash(t *testing.T) {
 	t.Parallel()
 	host := serve(t, fake(t, "alpha", "-tool", `{"name":"a/b","inputSchema":{"type":"object"}}`))
@@ -86,19 +68,6 @@ func TestCrashEndsEveryCallInFlight(t *testing.T) {
 	for _, call := range calls {
 		contains(t, call.Wait().Text(), "outcome unknown")
 	}
-}
-
-func TestTimeoutOfACall(t *testing.T) {
-	t.Parallel()
-	e := fake(t, "alpha").with("timeout", "2s")
-	host := serve(t, e)
-	m := use(host, "alpha/sleep", nil)
-	if !m.IsError() {
-		t.Errorf("got %s", m.Raw)
-	}
-	contains(t, m.Text(), "no answer", "2s", "outcome unknown")
-	e.WaitFor("cancelled", 1)
-	checkEcho(t, host, "alpha/echo", `{}`)
 }
 
 func TestAnswerOverTheLimitFailsOnlyItsCall(t *testing.T) {
