@@ -73,28 +73,6 @@ func TestLinesOfTheHostThatAreOddMessages(t *testing.T) {
 	}
 }
 
-// A batch is answered as one, in the one version that has it.
-func TestBatchOfTheHost(t *testing.T) {
-	t.Parallel()
-	host := start(t, fake(t, "alpha"))
-	host.Initialize("2025-03-26", nil)
-	host.Call("tools/list", nil)
-	call := func(id string) string {
-		return `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":` + string(useParams("alpha/echo", `{"id":`+id+`}`)) + `}`
-	}
-	host.Send(`[` + call("71") + `,{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","id":72,"method":"ping"},` + call("73") + `,7]`)
-	m := host.WaitFor(func(m mcptest.Message) bool { return strings.HasPrefix(m.Raw, "[") })
-	contains(t, m.Raw, `"id":71,"result"`, `{\"id\":71}`, `"id":72,"result":{}`, `"id":73,"result"`, `{\"id\":73}`, `"code":-32600`)
-	if n := strings.Count(m.Raw, `"jsonrpc"`); n != 4 {
-		t.Errorf("%d answers: %s", n, m.Raw)
-	}
-	host.Send(`[]`)
-	host.WaitFor(func(m mcptest.Message) bool { return m.Code() == -32600 })
-	if m := use(host, "alpha/echo", `{}`); m.Text() != "{}" {
-		t.Errorf("got %s", m.Raw)
-	}
-}
-
 // A request that is too long for dynmcp or for its server is refused under its id and does
 // not run. The session goes on.
 func TestRequestsThatAreTooLong(t *testing.T) {
@@ -171,14 +149,6 @@ func TestServersThatWriteOddly(t *testing.T) {
 				t.Errorf("got %d answers: %q", answers, host.Lines())
 			}
 		})
-	}
-}
-
-func TestServersThatListWithoutEnd(t *testing.T) {
-	t.Parallel()
-	for fault, want := range map[string]string{"cursor-loop": "the same cursor came twice", "cursor-endless": "more than 100 pages"} {
-		host := serve(t, deferred(t, "endless", "Endless", "-fault", fault))
-		contains(t, load(host, "endless").Text(), want)
 	}
 }
 
