@@ -29,8 +29,8 @@
 //	         dynmcp of that commit, and a cluster of it is upgraded to this version under
 //	         load, one replica after the other, and downgraded again. Judged after each
 //	         step: sessions, waiting calls, kept results, listings, logins and configs of
-//	         each version work at the other, and no call fails. Printed: the different
-//	         fields of records, and how long the servers of a killed replica are missing.
+//	         each version work at the other, and no call fails. Printed: how long
+//	         the servers of a killed replica are missing.
 //	         Without -previous, the other version is this one under another name.
 //	hop      How much longer a call takes through a replica that does not run the server,
 //	         compared with the replica that does, and with a process that only passes bytes
