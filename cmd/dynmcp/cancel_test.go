@@ -61,17 +61,3 @@ func TestCancelOfEveryKindOfRequest(t *testing.T) {
 		})
 	}
 }
-
-func TestAnswerBehindTheCancelIsDropped(t *testing.T) {
-	t.Parallel()
-	alpha := fake(t, "alpha", "-fault", "late", "-fault-tool", "sleep")
-	host := serve(t, alpha)
-	call := host.Go("tools/call", useParams("alpha/fault", `{"mode":"late"}`))
-	alpha.WaitFor("call fault", 1)
-	call.Cancel("enough")
-	alpha.WaitFor("cancelled", 1)
-	use(host, "alpha/echo", nil) // the late answer came before this one
-	if call.Done() {
-		t.Error("answered")
-	}
-}

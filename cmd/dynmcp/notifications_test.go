@@ -18,38 +18,6 @@ import (
 
 // What servers say unasked: progress, log messages, changes of their lists.
 
-func TestToolChangesAreSeen(t *testing.T) {
-	t.Parallel()
-	alpha, beta := fake(t, "alpha").with("tool_filter", []string{"a*"}), fake(t, "beta", "-bare")
-	host := serve(t, alpha, beta)
-	told := mark(t, host)
-	lists := beta.Count("list")
-	next := host.Count(toolsChanged) + 1
-	use(host, "alpha/add_tool", `{"name":"aardvark"}`)
-	host.WaitMethod(toolsChanged, next)
-	contains(t, catalogue(t, host), "- alpha/aardvark: Added later.")
-	if got := use(host, "alpha/aardvark", `{"n":1}`).Text(); got != `{"n":1}` {
-		t.Errorf("got %s", got)
-	}
-	told(resourcesChanged, 0)
-	told(promptsChanged, 0)
-	if got := beta.Count("list"); got != lists {
-		t.Errorf("the other server was asked again: %q", beta.Events())
-	}
-}
-
-func TestChangeThatNoHostCanSeeIsNotAnnounced(t *testing.T) {
-	t.Parallel()
-	alpha := fake(t, "alpha")
-	host := serve(t, alpha)
-	told := mark(t, host)
-	fetched := alpha.Count("list tools")
-	use(host, "alpha/notify", `{"method":"notifications/tools/list_changed"}`)
-	alpha.WaitFor("list tools", fetched+1)
-	settle(t, host, "alpha")
-	told(toolsChanged, 0)
-}
-
 func TestBurstOfChangesIsOneAnnouncement(t *testing.T) {
 	t.Parallel()
 	const burst = 10_000
@@ -65,25 +33,6 @@ func TestBurstOfChangesIsOneAnnouncement(t *testing.T) {
 	if got := alpha.Count("list tools") - fetched; got > burst/100 { // three; more where the machine is so slow that it is no burst
 		t.Errorf("%d changes were fetched %d times", burst, got)
 	}
-}
-
-func TestLastChangeIsAlwaysSeen(t *testing.T) {
-	t.Parallel()
-	host := serve(t, fake(t, "alpha").with("tool_filter", []string{"add_*", "new_*"}))
-	const last = 40
-	line := len(host.Messages())
-	for n := 1; n <= last; n++ {
-		host.Go("tools/call", useParams("alpha/add_tool", fmt.Sprintf(`{"name":"new_%d"}`, n)))
-	}
-	// A host that reads the list at each announcement has the last one in the end.
-	for range last {
-		host.WaitAfter(line, func(m mcptest.Message) bool { return m.Method == toolsChanged })
-		line = len(host.Messages())
-		if strings.Contains(catalogue(t, host), fmt.Sprintf("alpha/new_%d:", last)) {
-			return
-		}
-	}
-	t.Errorf("not seen:\n%s", catalogue(t, host))
 }
 
 func TestFloodOfOneServerDelaysNoOther(t *testing.T) {

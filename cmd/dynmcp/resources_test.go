@@ -48,21 +48,3 @@ func TestOurFailureOnAResourceIsAJSONRPCError(t *testing.T) {
 	}
 	contains(t, string(m.Data()), `"outcome":"unknown"`, `"server":"alpha"`, "as asked")
 }
-
-func TestResourceChangesAreSeen(t *testing.T) {
-	t.Parallel()
-	alpha, beta := fake(t, "alpha"), fake(t, "beta")
-	host := serve(t, alpha, beta)
-	told := mark(t, host)
-	lists := beta.Count("list")
-	next := host.Count(resourcesChanged) + 1
-	use(host, "alpha/add_resource", `{"name":"fake://alpha/new"}`)
-	host.WaitMethod(resourcesChanged, next)
-	contains(t, host.Call("resources/list", nil).Raw, "fake://alpha/new")
-	contains(t, host.Call("resources/read", `{"uri":"fake://alpha/new"}`).Raw, "contents of fake://alpha/new")
-	told(toolsChanged, 0)
-	told(promptsChanged, 0)
-	if got := beta.Count("list"); got != lists {
-		t.Errorf("the other server was asked again: %q", beta.Events())
-	}
-}
