@@ -64,7 +64,7 @@ func TestFilesAndAddressesInWords(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, mcptest.Dynmcp(t), line...)
 		cmd.Dir = dir
