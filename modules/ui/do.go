@@ -64,10 +64,10 @@ var acts = map[string]act{
 	"enable":   {on: "config", args: func(o order) []string { return []string{"set", o.Server, "--enabled"} }},
 	"disable":  {on: "config", args: func(o order) []string { return []string{"set", o.Server, "--disabled"} }},
 	"describe": {on: "config", args: func(o order) []string { return []string{"set", o.Server, "--description=" + o.Text} }},
-	"set":      {on: "config", args: func(o order) []string { return []string{"set", o.Server, o.Text} }},
+	"set":      {on: "config", last: order.hyphened, args: func(o order) []string { return append([]string{"set", o.Server}, o.plain()...) }},
 	"unset":    {on: "config", args: func(o order) []string { return []string{"set", o.Server, "--unset=" + o.Text} }},
 	"remove":   {on: "file", args: func(o order) []string { return []string{"remove", o.Server} }},
-	"use":      {on: "run", args: func(o order) []string { return []string{"use", o.Text, "--run", o.Place} }},
+	"use":      {on: "run", last: order.hyphened, args: func(o order) []string { return append(append([]string{"use"}, o.plain()...), "--run", o.Place) }},
 	"import":   {on: "file", write: "--write", args: func(o order) []string { return []string{"import", o.Server, "--vars"} }},
 	"addurl":   {on: "file", args: func(o order) []string { return append([]string{"add", o.Server, "--url=" + o.URL}, o.described()...) }},
 	"addcommand": {on: "file", args: func(o order) []string { return append([]string{"add", o.Server}, o.described()...) }, last: func(o order) []string {
@@ -129,16 +129,27 @@ func (o order) answers() []byte {
 	return text
 }
 
-// isOption reports whether a text would be an option of the command.
-func (o order) isOption() bool {
-	return strings.HasPrefix(o.Server, "-") || strings.HasPrefix(o.Text, "-") && (o.Act == "set" || o.Act == "use")
+// plain returns the text, unless it would be an option.
+func (o order) plain() []string {
+	if strings.HasPrefix(o.Text, "-") {
+		return nil
+	}
+	return []string{o.Text}
+}
+
+// hyphened returns the text that plain leaves out, so that it is no option.
+func (o order) hyphened() []string {
+	if strings.HasPrefix(o.Text, "-") {
+		return []string{"--", o.Text}
+	}
+	return nil
 }
 
 // do runs the command of an order.
 func (s *server) do(ctx context.Context, o order) (*done, error) {
 	act, ok := acts[o.Act]
 	switch {
-	case !ok || o.isOption():
+	case !ok || strings.HasPrefix(o.Server, "-"):
 		return nil, fmt.Errorf("unknown act %q of %q", o.Act, o.Server)
 	case s.fixed && !act.asks:
 		return nil, hint.With(errors.New("this page changes nothing"), `"ui": "change" in the gateway of the config lets it`)

@@ -13,15 +13,15 @@ func TestTextsOfThePageAreNotOptions(t *testing.T) {
 	for name, act := range acts {
 		o := order{Act: name, Server: "s", Tool: "-x", Text: "-x", Arguments: "-x", Version: "-x", Via: "-x", As: "-x", Secrets: "-x", OpenAPI: "-x", URL: "-x", Tags: "-x"}
 		args := act.args(o)
-		if o.isOption() { // do refuses it
-			continue
-		}
 		if act.last != nil {
 			args = append(args, act.last(o)...)
 		}
 		option := slices.IndexFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "-x") })
 		if end := slices.Index(args, "--"); option >= 0 && (end < 0 || end > option) {
 			t.Errorf("%s: %q", name, args)
+		}
+		if (name == "set" || name == "use") && args[len(args)-1] != o.Text {
+			t.Errorf("%s: %q has no text", name, args)
 		}
 	}
 }
