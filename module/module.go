@@ -136,6 +136,11 @@ type Run struct {
 // Logins have a store, that of the cluster if there is one.
 type Logins interface {
 	Store() (*logins.Store, error)
+	// Reaches reports whether the browsers of users come back to a gateway.
+	Reaches() bool
+	// LogIn has a user log in to a server. It calls show with the address of the page that he opens, and returns when
+	// he has logged in or ctx has ended.
+	LogIn(ctx context.Context, server schema.Server, principal string, show func(address string)) error
 }
 
 // A Part is what a module does in a run: it hears the events. End ends what it began.

@@ -96,7 +96,7 @@ func (p *route) overview(w http.ResponseWriter, r *http.Request, store *logins.S
 	o := overview{User: principal, Servers: []forUser{}, Names: names, Logins: logins, Calls: []call{}}
 	for _, s := range cfg.Servers {
 		if !s.Disabled {
-			o.Servers = append(o.Servers, forUser{s.Name, cli.Secrets.String(s.Description), s.Credentials.User && s.Credentials.Exchange == nil, s.UserValues()})
+			o.Servers = append(o.Servers, forUser{s.Name, cli.Secrets.String(s.Description), takesLogin(s), s.UserValues()})
 		}
 	}
 	if dir, err := record.Dir(cfg); err == nil {

@@ -44,13 +44,28 @@ async function change(path, method, body) {
   await show(failed);
 }
 
+// logIn shows a link to the login page of a server, and the state anew when the user has logged in.
+async function logIn(server, button) {
+  const path = "/login/" + encodeURIComponent(server), link = el("a", {target: "_blank", rel: "noopener noreferrer"}, "Log in to " + server + " (another tab)");
+  button.disabled = true;
+  try {
+    link.href = (await ask(path, "POST")).address;
+    button.replaceWith(link);
+    link.focus();
+    while (link.isConnected) {
+      await new Promise(done => setTimeout(done, 1000));
+      if ((await ask()).logins.includes(server) && link.isConnected) return show();
+    }
+  } catch (err) { show(err); }
+}
+
 // needsOf says what a server still needs of this user.
 function needsOf(s, mine) {
   const missing = (s.values || []).filter(v => !mine.names.includes(v));
   if (missing.length) return el("span", {className: "due"}, "needs " + missing.join(", "));
   if (!s.login) return el("span", {className: "ok"}, "ready");
   return mine.logins.includes(s.name) ? [el("span", {className: "ok"}, "logged in "), el("button", {onclick: () => change("/login/" + encodeURIComponent(s.name), "DELETE"), "aria-label": "Log out of " + s.name}, "Log out")]
-    : el("span", {className: "due"}, "not logged in: your host shows an address when a tool is used");
+    : el("span", {className: "due"}, "not logged in ", el("button", {onclick: e => logIn(s.name, e.currentTarget), "aria-label": "Log in to " + s.name}, "Log in…"));
 }
 
 async function show(failed) {

@@ -14,12 +14,17 @@ import (
 	"github.com/dynmcp/dynmcp/internal/activity"
 	"github.com/dynmcp/dynmcp/internal/cli/record"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/gateway"
 	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 )
 
-type aStore struct{ store *logins.Store }
+type aStore struct {
+	module.Logins
+
+	store *logins.Store
+}
 
 func (l aStore) Store() (*logins.Store, error) { return l.store, nil }
 
@@ -47,7 +52,7 @@ func TestPageIsOfItsUserAlone(t *testing.T) {
 		record.Add(activity.Entry{Line: activity.Line{Time: time.Now(), Session: "s", Principal: user, Server: "wiki", Tool: fmt.Sprintf("tool_%d", i), Outcome: "done", Kind: "ok"}, User: user})
 	}
 	record.Close()
-	p := &route{logins: aStore{store}}
+	p := &route{logins: aStore{store: store}}
 	p.cfg.Store(cfg)
 	for i, user := range users {
 		w := httptest.NewRecorder()

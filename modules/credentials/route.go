@@ -1,6 +1,7 @@
 package credentials
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ import (
 //	GET    /credentials               the names of what the caller keeps, and where he is logged in: {"names":[…],"logins":[…]}
 //	PUT    /credentials/NAME          keeps the body under a name
 //	DELETE /credentials/NAME          removes it
+//	POST   /credentials/login/SERVER  begins his login there: {"address":"…"} of the page that he opens
 //	DELETE /credentials/login/SERVER  ends his login there
 //	GET    /credentials?page          what the page of the user shows
 //
@@ -36,6 +38,7 @@ type route struct {
 
 	logins module.Logins
 	cfg    atomic.Pointer[schema.Config]
+	begun  begunLogins
 }
 
 // start serves the route of a run that serves many hosts.
@@ -43,7 +46,8 @@ func start(run module.Run) (module.Part, error) {
 	if !run.Shared || run.Logins == nil {
 		return nil, nil
 	}
-	p := &route{logins: run.Logins}
+	p := &route{logins: run.Logins, begun: begunLogins{all: map[[2]string]*begun{}}}
+	p.begun.ctx, p.begun.end = context.WithCancel(context.Background())
 	p.cfg.Store(run.Config)
 	return p, nil
 }
@@ -67,6 +71,8 @@ func (p *route) ServeOwn(w http.ResponseWriter, r *http.Request, principal strin
 		p.list(w, store, principal)
 	case r.Method == http.MethodPut && named:
 		put(w, r, store, principal, name)
+	case r.Method == http.MethodPost && strings.HasPrefix(name, loginOf):
+		p.login(w, r, principal, strings.TrimPrefix(name, loginOf))
 	case r.Method == http.MethodDelete && strings.HasPrefix(name, loginOf):
 		p.logout(w, r, store, principal, strings.TrimPrefix(name, loginOf))
 	case r.Method == http.MethodDelete && named:
@@ -80,8 +86,8 @@ func (p *route) ServeOwn(w http.ResponseWriter, r *http.Request, principal strin
 			w.WriteHeader(http.StatusNoContent)
 		}
 	default:
-		w.Header().Set("Allow", "GET /credentials, PUT and DELETE /credentials/NAME")
-		deny(w, http.StatusMethodNotAllowed, errors.New("GET /credentials lists names, PUT and DELETE /credentials/NAME change one"))
+		w.Header().Set("Allow", "GET /credentials, PUT and DELETE /credentials/NAME, POST and DELETE /credentials/login/SERVER")
+		deny(w, http.StatusMethodNotAllowed, errors.New("GET /credentials lists names, PUT and DELETE /credentials/NAME change one, POST and DELETE /credentials/login/SERVER begin and end a login"))
 	}
 }
 
