@@ -267,3 +267,27 @@ func TestUIAnswersQuestions(t *testing.T) {
 	p.has("dialog .command", "dynmcp answer ")
 	p.press("dialog button", "Close")
 }
+
+// Of 2,000 tools a hundred are drawn at a time, so that no step takes longer as there are more.
+func TestUIPagesTools(t *testing.T) {
+	d := newDesk(t)
+	p := openTab(t, d.address)
+	p.has("main .name", "files")
+	value[bool](p, `(api = (old => async (name, query) => name !== "search" ? old(name, query) : {answer: "", tokens: 0, all: 2000,
+		tools: Array.from({length: 2000}, (_, i) => ({name: "many/tool" + (i + 1), server: "many", tool: "tool" + (i + 1), summary: "Does a thing."}))})(api),
+		made = 0, most = 0, toolRow = (old => (...all) => { made++; return old(...all); })(toolRow), draw = (old => (...all) => { old(...all); most = Math.max(most, made); made = 0; })(draw), true)`)
+	p.view("Tools")
+	p.has("main h2", "1 to 100")
+	p.press("#next", "Next")
+	p.has("main h2", "101 to 200")
+	p.has(".tool .name", "many/tool101")
+	if rows := value[int](p, "document.querySelectorAll('.tool').length"); rows != 100 {
+		t.Errorf("%d tools are shown, want 100", rows)
+	}
+	if most := value[int](p, "most"); most != 100 {
+		t.Errorf("%d rows are made in one step, want 100", most)
+	}
+	if !value[bool](p, "document.activeElement !== document.body || !document.getElementById('next').disabled") {
+		t.Error("the keyboard is lost")
+	}
+}

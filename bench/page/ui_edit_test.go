@@ -67,11 +67,11 @@ func TestUIEdits(t *testing.T) {
 	p.fill("#command-name", "clock")
 	p.fill("#command-what", "/bin/sh -c 'exit 1'")
 	p.fill("#command-about", "Tells the time.")
-	p.change(func() { p.press("form button[data-focus=command-show]", "Show the change") }, `"args": ["-c", "exit 1"]`, "-- /bin/sh -c 'exit 1'")
+	p.change(func() { p.press("form button[data-key=command-show]", "Show the change") }, `"args": ["-c", "exit 1"]`, "-- /bin/sh -c 'exit 1'")
 	p.fill("#url-name", "docs")
 	p.fill("#url-what", "http://127.0.0.1:9/mcp")
 	p.fill("#url-about", "Has documents.")
-	p.change(func() { p.press("form button[data-focus=url-show]", "Show the change") }, `"url": "http://127.0.0.1:9/mcp"`, "dynmcp add docs --url=http://127.0.0.1:9/mcp")
+	p.change(func() { p.press("form button[data-key=url-show]", "Show the change") }, `"url": "http://127.0.0.1:9/mcp"`, "dynmcp add docs --url=http://127.0.0.1:9/mcp")
 	home := strings.TrimSuffix(d.config, "/mcp.json")
 	if err := os.MkdirAll(home+"/.cursor", 0o700); err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func TestUIEdits(t *testing.T) {
 		t.Fatal(err)
 	}
 	value[bool](p, "(document.getElementById('host').value = 'cursor', true)")
-	p.press("form button[data-focus=import-show]", "Show the change")
+	p.press("form button[data-key=import-show]", "Show the change")
 	p.has("dialog pre", "weather-mcp")
 	p.press("dialog button", "Write this change")
 	p.has("dialog [role=status]", "Done")
@@ -109,8 +109,8 @@ func TestUIProfiles(t *testing.T) {
 	}
 	p := openTab(t, d.address)
 	p.has("main .name", "files")
-	p.wait("!!document.querySelector('select[data-focus^=profile]')")
-	value[bool](p, `(e => (e.value = "few", e.dispatchEvent(new Event("change")), true))(document.querySelector("select[data-focus^=profile]"))`)
+	p.wait("!!document.querySelector('select[data-key^=profile]')")
+	value[bool](p, `(e => (e.value = "few", e.dispatchEvent(new Event("change")), true))(document.querySelector("select[data-key^=profile]"))`)
 	p.has("dialog .command", "dynmcp use few --run ")
 	p.has("dialog [role=status]", "Done")
 	p.press("dialog button", "Close")

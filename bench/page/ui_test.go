@@ -201,7 +201,7 @@ func TestUIViews(t *testing.T) {
 	p.view("Calls")
 	p.has(".call .name", "broken")
 	p.press("button", "Failed first")
-	p.wait("location.hash.includes('order=failed') && document.querySelector('button[data-focus=order]').getAttribute('aria-pressed') === 'true'")
+	p.wait("location.hash.includes('order=failed') && document.querySelector('button[data-key=order]').getAttribute('aria-pressed') === 'true'")
 	if first := value[string](p, "document.querySelector('.call summary').textContent"); !strings.Contains(first, "broken") {
 		t.Errorf("the first call is %q, not the one that failed", first)
 	}

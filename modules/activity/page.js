@@ -47,10 +47,10 @@ const idOf = l => "call" + l.run + l.session + l.time + nameOf(l);
 function callRow(place, lines, inner) {
   const l = lines[0], many = lines.length > 1;
   return folded((many ? "fold" : "") + idOf(lines.at(-1)) + (inner || ""), "call", [
-    el("span", {className: "time soft"}, moment(l.time)), el("span", {className: "name"}, nameOf(l), many && el("span", {className: "times"}, "× " + lines.length)),
-    el("span", {className: "one " + (l.kind === "ok" ? "ok" : "fault"), title: outcome(l)}, outcome(l)), el("span", {className: "number"}, ms(l.ms)), barOf(l),
-    el("span", {className: "number wide soft"}, bytes(l.bytes_in) + " → " + bytes(l.bytes_out)), el("span", {className: "wide soft one"}, l.host || ""),
-  ], () => many ? [el("p", {className: "soft"}, lines.length + " calls, one after the other, from " + moment(lines.at(-1).time) + " to " + moment(l.time)), listOf("call", undefined, lines.slice(0, 50).map(one => callRow(place, [one], "in")))] : callInside(place, l));
+    el("span.time.soft", moment(l.time)), el("span.name", nameOf(l), many && el("span.times", "× " + lines.length)),
+    el("span", {className: "one " + (l.kind === "ok" ? "ok" : "fault"), title: outcome(l)}, outcome(l)), el("span.number", ms(l.ms)), barOf(l),
+    el("span.number.wide.soft", bytes(l.bytes_in) + " → " + bytes(l.bytes_out)), el("span.wide.soft.one", l.host || ""),
+  ], () => many ? [el("p.soft", lines.length + " calls, one after the other, from " + moment(lines.at(-1).time) + " to " + moment(l.time)), listOf("call", undefined, lines.slice(0, 50).map(one => callRow(place, [one], "in")))] : callInside(place, l));
 }
 
 const callInside = (place, l) => [facts([["Time", new Date(l.time).toLocaleString()], ["Host", l.host], ["User", l.principal], ["Session", l.session], ["Surface", l.surface], ["Outcome", outcome(l)],
@@ -59,17 +59,17 @@ const callInside = (place, l) => [facts([["Time", new Date(l.time).toLocaleStrin
 button("Waterfall of this session", () => go({session: l.run + " " + l.session})),
 l.kept ? later(idOf(l), async () => {
   const whole = await api("call", {place: place.id, run: l.run, session: l.session, time: l.time});
-  return ["query", "arguments", "result"].filter(k => whole[k] !== undefined).map(k => [el("h2", {}, k), el("pre", {}, typeof whole[k] === "string" ? whole[k] : JSON.stringify(whole[k], null, 2))]);
-}) : el("p", {className: "soft"}, "Arguments and results are kept where the config says \"activity\": {\"arguments\": true, \"results\": true}.")];
+  return ["query", "arguments", "result"].filter(k => whole[k] !== undefined).map(k => [el("h2", k), el("pre", typeof whole[k] === "string" ? whole[k] : JSON.stringify(whole[k], null, 2))]);
+}) : el("p.soft", "Arguments and results are kept where the config says \"activity\": {\"arguments\": true, \"results\": true}.")];
 
 // waterfall draws the calls of one session on a time axis.
 function waterfall(list) {
   const all = list.toSorted((a, b) => new Date(a.time) - new Date(b.time)).slice(-200);
   if (!all.length) return [];
   const from = new Date(all[0].time), until = Math.max(...all.map(l => +new Date(l.time) + l.ms)), wide = Math.max(until - from, 1);
-  return el("section", {"aria-label": "Waterfall"}, el("p", {className: "soft"}, all.length + " calls in " + ms(wide)), all.map(l => {
+  return el("section", {label: "Waterfall"}, el("p.soft", all.length + " calls in " + ms(wide)), all.map(l => {
     const at = new Date(l.time) - from, svg = drawing({role: "img", "aria-label": nameOf(l) + ", after " + (ms(at) || "0 ms") + ", " + ms(l.ms) + ", " + outcome(l)}, at / wide, l.ms / wide, l.kind === "ok" ? "" : "fault");
-    return el("div", {className: "lane"}, el("span", {className: "mono"}, nameOf(l)), svg);
+    return el("div.lane", el("span.mono", nameOf(l)), svg);
   }));
 }
 
@@ -78,11 +78,11 @@ views.calls = {title: "Calls", poll: true, show: async (query, fresh, draw) => {
     if (!await followCalls(place) && !fresh) return;
     const servers = [...new Set(calls.lines.map(l => l.server).filter(Boolean))].sort(), box = searchBox("filter", "Search in names, hosts and outcomes", query);
     box.addEventListener("input", e => { go({q: e.target.value}, true); refresh(true); });
-    const toggle = (key, value, text) => button(text, () => go({[key]: where().query.get(key) ? "" : value}), {"aria-pressed": String(!!query.get(key)), "data-focus": key});
+    const toggle = (key, value, text) => button(text, () => go({[key]: where().query.get(key) ? "" : value}), {"aria-pressed": String(!!query.get(key)), key});
     const all = picked(query), folds = foldedCalls(all, query);
-    draw(el("div", {className: "bar"}, box, el("select", {"aria-label": "Server", "data-focus": "server", onchange: e => go({server: e.target.value})}, el("option", {value: ""}, "all servers"), servers.map(s => el("option", {value: s, selected: s === query.get("server")}, s))),
+    draw(el("div.bar", box, el("select", {label: "Server", key: "server", onchange: e => go({server: e.target.value})}, el("option", {value: ""}, "all servers"), servers.map(s => el("option", {value: s, selected: s === query.get("server")}, s))),
       toggle("failed", "1", "Failed only"), toggle("order", "failed", "Failed first"), query.get("session") && button("All sessions", () => go({session: ""}))),
-    el("p", {className: "soft", role: "status"}, calls.lines.length ? count(all.length) + " of " + plural(calls.lines.length, "call") + (folds.length > 200 ? ", the first 200 rows are shown" : "") : ""),
+    el("p.soft", {role: "status"}, calls.lines.length ? count(all.length) + " of " + plural(calls.lines.length, "call") + (folds.length > 200 ? ", the first 200 rows are shown" : "") : ""),
     query.get("session") && waterfall(all), listOf("call", callHeads, folds.slice(0, 200).map(f => callRow(place, f.lines)),
       calls.lines.length ? "No call is like that." : place.calls ? "No calls yet: ask a host something that needs a tool, or try one on the view Tools." : "Calls are not recorded: \"activity\": {} in the config does that."));
   }};

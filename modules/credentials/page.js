@@ -15,7 +15,7 @@ function el(tag, attributes = {}, ...children) {
 }
 
 // Characters that are invisible or change the direction of text are escaped.
-const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\u{e0000}-\u{e0fff}]/gu;
+const hidden = /(?![\t\n])[\p{Cc}\p{DI}\u2028\u2029]/gu;
 const visible = text => text.replace(hidden, c => "\\u{" + c.codePointAt(0).toString(16) + "}");
 
 async function ask(path = "", method = "GET", body) {

@@ -44,8 +44,8 @@ function summaryOf(m) {
 
 function messageRow(m) {
   const fault = m.message?.error || m.message?.result?.isError ? " fault" : "", sign = m.direction === "in" ? ["→", "from the host: "] : ["←", "to the host: "];
-  return folded("message" + m.seq, "message", [el("span", {className: "soft mono"}, clock(m.at)), el("span", {className: fault, "aria-label": sign[1]}, sign[0]), el("span", {className: "what" + fault}, summaryOf(m)),
-    el("span", {className: "soft wide"}, m.namespace || m.session), el("span", {className: "soft wide"}, m.size + " B")], () => el("pre", {}, pretty(m)));
+  return folded("message" + m.seq, "message", [el("span.soft.mono", clock(m.at)), el("span", {className: fault, label: sign[1]}, sign[0]), el("span", {className: "what" + fault}, summaryOf(m)),
+    el("span.soft.wide", m.namespace || m.session), el("span.soft.wide", m.size + " B")], () => el("pre", pretty(m)));
 }
 
 function matches(m) {
@@ -87,9 +87,9 @@ function controls() {
     if (!live.paused) live.waiting.splice(0).forEach(add);
     note();
   }, {id: "pause", "aria-pressed": String(live.paused)});
-  return el("form", {className: "bar", onsubmit: e => e.preventDefault(), oninput: redraw}, searchBox("search", "Search in messages", new URLSearchParams()),
-    el("select", {id: "direction", "aria-label": "Direction"}, [["", "both ways"], ["in", "from hosts"], ["out", "to hosts"]].map(([value, text]) => el("option", {value}, text))),
-    el("select", {id: "session", "aria-label": "Session"}, el("option", {value: ""}, "all sessions")), pause, button("Clear", () => { live.messages = []; redraw(); }, {id: "clear"}));
+  return el("form.bar", {onsubmit: e => e.preventDefault(), oninput: redraw}, searchBox("search", "Search in messages", new URLSearchParams()),
+    el("select", {id: "direction", label: "Direction"}, [["", "both ways"], ["in", "from hosts"], ["out", "to hosts"]].map(([value, text]) => el("option", {value}, text))),
+    el("select", {id: "session", label: "Session"}, el("option", {value: ""}, "all sessions")), pause, button("Clear", () => { live.messages = []; redraw(); }, {id: "clear"}));
 }
 
 // showState shows the state of the run, of which nothing can be changed here.
@@ -100,10 +100,10 @@ function showState(state) {
     $("session").replaceChildren($("session").options[0], ...ids.map(id => el("option", {value: id, selected: id === chosen}, id)));
   }
   drawIn("state",
-    el("p", {className: "soft"}, state.version + (state.replica ? " · " + state.replica : "") + ", up " + duration(Date.now() - state.uptime_seconds * 1000) + ", " + state.messages + " messages"),
-    el("h2", {}, "Servers"), listOf("server", serverHeads, serversOf(place).map(s => serverRow(place, s)), "The config has no server."),
-    state.failures.length > 0 && [el("h2", {}, "Failures whose cause hosts were not told"), tableOf("failures", ["Reference", "Server", "First at", "Cause"], state.failures.toReversed().map(f => [f.reference, f.upstream, clock(f.at), f.text]))],
-    el("h2", {}, "Sessions"), state.sessions.length ? tableOf("sessions", ["Session", "Host", "User", "Server", "#In", "#Out"], state.sessions.map(s => [s.id, s.host, s.user, s.namespace || "all", s.in, s.out])) : empty("No host is connected.")
+    el("p.soft", state.version + (state.replica ? " · " + state.replica : "") + ", up " + duration(Date.now() - state.uptime_seconds * 1000) + ", " + state.messages + " messages"),
+    el("h2", "Servers"), listOf("server", serverHeads, serversOf(place).map(s => serverRow(place, s)), "The config has no server."),
+    state.failures.length > 0 && [el("h2", "Failures whose cause hosts were not told"), tableOf("failures", ["Reference", "Server", "First at", "Cause"], state.failures.toReversed().map(f => [f.reference, f.upstream, clock(f.at), f.text]))],
+    el("h2", "Sessions"), state.sessions.length ? tableOf("sessions", ["Session", "Host", "User", "Server", "#In", "#Out"], state.sessions.map(s => [s.id, s.host, s.user, s.namespace || "all", s.in, s.out])) : empty("No host is connected.")
   );
 }
 
@@ -113,7 +113,7 @@ views.live = {title: "Live", own: true, poll: true, show: async (_, fresh) => {
   const state = await resp.json();
   if (where().view !== "live") return;
   if (fresh || !$("state")) {
-    draw(el("div", {id: "state"}), el("h2", {}, "Messages"), controls(), el("p", {id: "note", className: "soft", role: "status"}), el("ul", {id: "messages", className: "list"}));
+    draw(el("div", {id: "state"}), el("h2", "Messages"), controls(), el("p", {id: "note", className: "soft", role: "status"}), el("ul.list", {id: "messages"}));
     redraw();
     note();
   }

@@ -4,14 +4,16 @@ const $ = id => document.getElementById(id);
 const store = "dynmcp-ui-token";
 let places = [], open = new Set(), shown = "", serial = 0;
 
-// Texts from servers and hosts become text nodes, never markup.
-function el(tag, attributes = {}, ...children) {
-  const e = document.createElement(tag);
+// el returns an element. Its classes follow its tag, and attributes come before its children, if it has any; key names it
+// for merge, and label for those who do not see it. Texts from servers and hosts become text nodes, never markup.
+function el(name, ...children) {
+  const [tag, ...classes] = name.split("."), e = document.createElement(tag), attributes = children[0]?.constructor === Object ? children.shift() : {};
+  if (classes.length) e.className = classes.join(" ");
   if (tag === "pre") e.tabIndex = 0; // so that it can be scrolled with the keyboard
   for (const [name, value] of Object.entries(attributes)) {
     if (value === undefined || value === false) continue;
     if (name.startsWith("on")) listen(e, name.slice(2), value);
-    else e.setAttribute(name === "className" ? "class" : name, value === true ? "" : value);
+    else e.setAttribute({className: "class", key: "data-key", label: "aria-label"}[name] || name, value === true ? "" : value);
   }
   e.append(...children.flat(Infinity).filter(c => c !== undefined && c !== null && c !== "" && c !== false).map(c => c instanceof Node ? c : visible(String(c))));
   return e;
@@ -25,7 +27,7 @@ function listen(e, type, handler) {
 }
 
 // Characters that are invisible or change the direction of text are escaped.
-const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\u{e0000}-\u{e0fff}]/gu;
+const hidden = /(?![\t\n])[\p{Cc}\p{DI}\u2028\u2029]/gu;
 const visible = text => text.replace(hidden, c => "\\u{" + c.codePointAt(0).toString(16) + "}");
 
 async function api(name, query = {}) {
@@ -67,34 +69,34 @@ const bytes = n => n < 1024 ? n + " B" : n < 1048576 ? (n / 1024).toFixed(1) + "
 
 // folded returns a row of a list that can be opened. It stays open when the view is drawn again.
 function folded(key, className, cells, content) {
-  const note = isOpen => isOpen ? open.add(key) : open.delete(key), inside = () => el("div", {className: "inside"}, content());
+  const note = isOpen => isOpen ? open.add(key) : open.delete(key), inside = () => el("div.inside", content());
   // A click is noted at once: the view may be drawn again before the toggle event.
-  return el("li", {"data-key": key}, el("details", {className, "data-key": key, open: open.has(key), ontoggle: ({currentTarget: d}) => {
+  return el("li", {key: key}, el("details", {className, key: key, open: open.has(key), ontoggle: ({currentTarget: d}) => {
     note(d.open);
     if (d.open && d.children.length === 1) d.append(inside());
-  }}, el("summary", {"data-focus": key, onclick: e => note(!e.currentTarget.parentNode.open)}, cells), open.has(key) && inside()));
+  }}, el("summary", {key: key, onclick: e => note(!e.currentTarget.parentNode.open)}, cells), open.has(key) && inside()));
 }
 
 // later returns an element that load fills. One that is drawn again stays as it is.
 function later(key, load) {
-  const e = el("div", {"data-once": key}, el("p", {className: "soft"}, "…"));
+  const e = el("div", {"data-once": key}, el("p.soft", "…"));
   load().then(content => e.replaceChildren(...content.flat(Infinity).filter(Boolean))).catch(err => e.replaceChildren(failure(err)));
   return e;
 }
 
 // listOf returns a list with heads over its columns. An empty one says what would be in it.
-const listOf = (className, heads, rows, none) => rows.length ? el("ul", {className: "list"}, heads && el("li", {className: "heads for-" + className, "aria-hidden": "true"}, heads.map(([text, cell]) => el("span", {className: cell}, text))), rows) : empty(none);
-const empty = (...text) => el("p", {className: "empty"}, text);
+const listOf = (className, heads, rows, none) => rows.length ? el("ul.list", heads && el("li", {className: "heads for-" + className, "aria-hidden": "true"}, heads.map(([text, cell]) => el("span", {className: cell}, text))), rows) : empty(none);
+const empty = (...text) => el("p.empty", text);
 
-const facts = pairs => el("dl", {className: "facts"}, pairs.filter(([, v]) => v !== undefined && v !== "" && v !== null && v !== false).map(([k, v]) => el("div", {}, el("dt", {}, k), el("dd", {}, v))));
+const facts = pairs => el("dl.facts", pairs.filter(([, v]) => v !== undefined && v !== "" && v !== null && v !== false).map(([k, v]) => el("div", el("dt", k), el("dd", v))));
 const button = (text, onclick, more = {}) => el("button", {type: "button", onclick, ...more}, text);
-const failure = err => el("p", {className: "fault", role: "alert"}, err.message);
+const failure = err => el("p.fault", {role: "alert"}, err.message);
 
 // diffOf colours the lines of a diff, and the words of a comparison.
 function diffOf(text) {
-  return el("pre", {tabindex: 0, role: "region", "aria-label": "Output"}, text.split("\n").map(line => {
+  return el("pre", {role: "region", label: "Output"}, text.split("\n").map(line => {
     const kind = /^(\+|\s+new )/.test(line) ? "add" : /^(-|\s+gone )/.test(line) ? "del" : undefined;
-    const parts = line.split(/(\[-.*?-\]|\{\+.*?\+\})/).map(w => w.startsWith("[-") ? el("span", {className: "del"}, w) : w.startsWith("{+") ? el("span", {className: "add"}, w) : w);
+    const parts = line.split(/(\[-.*?-\]|\{\+.*?\+\})/).map(w => w.startsWith("[-") ? el("span.del", w) : w.startsWith("{+") ? el("span.add", w) : w);
     return [el("span", {className: kind}, parts), "\n"];
   }).flat());
 }
@@ -102,15 +104,17 @@ function diffOf(text) {
 // ask shows a dialog with a button that closes it.
 function ask(title, ...content) {
   const close = button("Close", () => $("dialog").close());
-  $("dialog").replaceChildren(el("h2", {id: "dialog-title"}, title), ...content.flat(Infinity).filter(Boolean), el("div", {className: "bar"}, close));
+  $("dialog").replaceChildren(el("h2", {id: "dialog-title"}, title), ...content.flat(Infinity).filter(Boolean), el("div.bar", close));
   if (!$("dialog").open) $("dialog").showModal();
 }
+
+const commandOf = d => [el("h3", "The command"), el("pre.command", d.command)];
 
 // result returns the elements that show the result of a command. A diff that was shown before is not shown again.
 const result = (d, before) => [
   el("p", {className: d.ok ? "ok" : "fault", role: "status"}, d.ok ? "Done" : "It failed"),
-  el("h3", {}, "The command"), el("pre", {className: "command"}, d.command),
-  d.output && diffOf(before && d.output.startsWith(before) ? d.output.slice(before.length).trim() : d.output.trimEnd()), d.errors && el("pre", {className: "fault"}, d.errors.trimEnd()),
+  ...commandOf(d),
+  d.output && diffOf(before && d.output.startsWith(before) ? d.output.slice(before.length).trim() : d.output.trimEnd()), d.errors && el("pre.fault", d.errors.trimEnd()),
 ].filter(Boolean);
 
 const titles = {set: "Change", unset: "Change", describe: "Describe", addurl: "Add", addcommand: "Add", answer: "Answer question", import: "Import from", use: "Switch profile"};
@@ -131,8 +135,7 @@ async function act(place, order, changesConfig, then) {
       } catch (err) { ask(title, failure(err)); }
       refresh(true);
     }, {className: "main", id: "apply"});
-    ask(title, el("p", {}, "The change of the config:"), diffOf(d.output.trimEnd()), d.errors && el("p", {className: "waiting"}, d.errors.trimEnd()), el("h3", {}, "The command"),
-      el("pre", {className: "command"}, d.command), el("div", {className: "bar"}, apply));
+    ask(title, el("p", "The change of the config:"), diffOf(d.output.trimEnd()), d.errors && el("p.waiting", d.errors.trimEnd()), commandOf(d), el("div.bar", apply));
     apply.focus();
   } catch (err) { ask(title, failure(err)); } finally { refresh(true); }
 }
@@ -140,7 +143,7 @@ async function act(place, order, changesConfig, then) {
 function chrome() {
   const {view, query} = where();
   // The links are made once: a link that is replaced loses the focus.
-  if (!$("views").children.length) $("views").append(...offered.map(name => el("a", {"data-focus": "view-" + name}, views[name].title)));
+  if (!$("views").children.length) $("views").append(...offered.map(name => el("a", {key: "view-" + name}, views[name].title)));
   offered.forEach((name, i) => {
     const link = $("views").children[i];
     link.href = "#" + name + (query.get("place") ? "?place=" + encodeURIComponent(query.get("place")) : "");
@@ -156,7 +159,7 @@ function chrome() {
 }
 
 // keyOf names a node among its siblings, for merge.
-const keyOf = n => n.id || n.dataset?.key || n.dataset?.focus;
+const keyOf = n => n.id || n.dataset?.key;
 
 // merge makes what is shown like what was drawn now. Elements stay, and with them focus, selection and scroll positions.
 function merge(old, now) {
@@ -197,7 +200,7 @@ function draw(...content) {
   drawIn("main", ...content);
 }
 // waitFor shows that a view is being made, unless an older state of it is shown.
-const waitFor = (...content) => $("main").dataset.view === where().view || draw(...content, el("p", {className: "soft", role: "status"}, "…"));
+const waitFor = (...content) => $("main").dataset.view === where().view || draw(...content, el("p.soft", {role: "status"}, "…"));
 
 let due = false; // a forced refresh stays due if a poll overtakes it
 async function refresh(force) {
@@ -216,7 +219,7 @@ async function refresh(force) {
     due = mine !== serial && due;
   } catch (err) {
     if (mine !== serial) return;
-    if (err.status === 401) return draw(el("h2", {}, "This page needs its code"), el("p", {}, "Start ", el("code", {}, "dynmcp ui"), " and open the address that it prints."), failure(err));
+    if (err.status === 401) return draw(el("h2", "This page needs its code"), el("p", "Start ", el("code", "dynmcp ui"), " and open the address that it prints."), failure(err));
     if (err.status) return draw(failure(err));
     $("link").textContent = "dynmcp does not answer";
   }
