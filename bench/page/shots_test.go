@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/cdp"
@@ -45,6 +47,26 @@ func TestUIShots(t *testing.T) {
 			p.keep(fmt.Sprintf("ui-%s-%d-%s.png", shot.view, shot.width, scheme))
 		}
 	}
+	live(t, d)
+}
+
+// live keeps the picture of a gateway's view Live.
+func live(t *testing.T, d *desk) {
+	t.Helper()
+	run := mcptest.Run(t, mcptest.HostOptions{
+		Args: []string{mcptest.Dynmcp(t), "serve", "--http", "127.0.0.1:0", "-c", d.config, "--debug-http", "127.0.0.1:0"}, Env: d.variables, Lingers: true,
+	})
+	url := regexp.MustCompile(`https?://[0-9.:]+/mcp\n`).FindString(run.WaitStderr("/mcp\n"))
+	p := openTab(t, regexp.MustCompile(`http://[0-9.:]+/debug`).FindString(run.WaitStderr("/debug\n")))
+	for _, name := range []string{"claude-code", "cursor"} {
+		web := begin(t, strings.TrimSpace(url), name)
+		for _, tool := range []string{"github/get_issue", "files/open_file", "billing/list_invoices"} {
+			web.Call("tools/call", mcptest.ToolParams("use_tool", fmt.Sprintf(`{"tool_name":%q,"tool_input":{}}`, tool)))
+		}
+	}
+	p.do(chromedp.EmulateViewport(1280, 900))
+	p.wait(`document.querySelectorAll("#messages li").length > 12`)
+	p.keep("gateway-debug.png")
 }
 
 // newTeam returns a desk with servers as people have them.
