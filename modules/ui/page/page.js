@@ -170,7 +170,7 @@ function merge(old, now) {
   for (const {name, value} of now.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
   for (const [type, handler] of Object.entries(now.handlers || {})) listen(old, type, handler);
   mergeChildren(old, now.childNodes);
-  if (old.tagName === "SELECT" && old !== document.activeElement) old.value = now.value;
+  if (old.tagName === "SELECT" && old.handlers?.change && old !== document.activeElement) old.value = now.value; // a field of a form keeps what was chosen
 }
 
 function mergeChildren(root, nodes) {
