@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,7 +29,10 @@ var whichConfig = map[string]string{
 	"add": "add other -- x", "remove": "remove s", "set": "set s timeout=3s --dry-run", "secret move": "secret move", "webhook test": "webhook test", "dev webhook test": "dev webhook test",
 }
 
-var hasConfigFlag = regexp.MustCompile(`(?m)^ +-c, --config`)
+var (
+	hasConfigFlag = regexp.MustCompile(`(?m)^ +-c, --config`)
+	saysWritten   = regexp.MustCompile(`(?m)^(Added|Removed|Changed|Wrote) `)
+)
 
 // All verbs find the same config: that of the working directory, else that of the user; without one, they say
 // how to make it.
@@ -76,5 +81,69 @@ func TestAllVerbsFindTheSameConfig(t *testing.T) {
 	}
 	if seen < 25 {
 		t.Errorf("only %d verbs were run", seen)
+	}
+}
+
+// Verbs that write a config write the one that is named, else that of the working directory, else the user's, and
+// name the user's before they do. No verb makes a second config where there is one, nor writes another than -c names.
+func TestAllVerbsWriteTheSameConfig(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the user's config is elsewhere")
+	}
+	t.Parallel()
+	const (
+		near, yaml     = "here/mcp.json", "here/mcp.yaml"
+		user, userYAML = "home/.config/dynmcp/config.json", "home/.config/dynmcp/config.yaml"
+		full, bare     = `{"mcp": {"s": {"command": "true", "env": {"API_TOKEN": "ghp_0123456789abcdefghijABCDEFGHIJ012345"}}}}`, `{"mcp": {}}`
+	)
+	states := []map[string]string{{near: full, user: full}, {user: full}, {}, {near: bare, user: full}, {near: full, user: bare}}
+	for args, want := range map[string][5]string{
+		"add o -- true":                    {near, user, "", near, near},
+		"add o --user -- true":             {user, user, "", user, user},
+		"add o --project -- true":          {near, "", "", near, near},
+		"remove s":                         {near, user, "", "", near},
+		"remove s --user":                  {user, user, "", user, ""},
+		"set s timeout=3s":                 {near, user, "", user, near}, // the file that has it
+		"set s timeout=3s --user":          {user, user, "", user, ""},
+		"set s timeout=3s -c mcp.json":     {near, "", "", "", near},
+		"secret move --secrets env --yes":  {near, user, "", "", near},
+		"import codex --write":             {near, user, user, near, near},
+		"import codex --write --user":      {user, user, user, user, user},
+		"import codex --write --project":   {near, near, near, near, near},
+		"import codex --write -c mcp.json": {near, near, near, near, near},
+		"init":                             {"", near, near, "", ""},
+		"init --yaml":                      {"", yaml, yaml, "", ""},
+		"init --user":                      {"", "", user, "", ""},
+		"init --user --yaml":               {"", "", userYAML, "", ""},
+	} {
+		for i, state := range states {
+			dir := t.TempDir()
+			files := map[string]string{"here/.keep": "", "home/.codex/config.toml": "[mcp_servers.c]\ncommand = \"true\"\n"}
+			maps.Copy(files, state)
+			for file, text := range files {
+				path := filepath.Join(dir, file)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, mcptest.Dynmcp(t), strings.Fields(args)...)
+			cmd.Dir = filepath.Join(dir, "here")
+			cmd.Env = append(os.Environ(), "HOME="+filepath.Join(dir, "home"), "XDG_CONFIG_HOME=", "XDG_STATE_HOME=", "XDG_RUNTIME_DIR=", "DYNMCP_KEYRING=off")
+			out, _ := cmd.CombinedOutput() // some are refused
+			written := ""
+			for _, file := range []string{near, yaml, user, userYAML} {
+				if text, _ := os.ReadFile(filepath.Join(dir, file)); string(text) != state[file] {
+					written += file
+				}
+			}
+			if written != want[i] {
+				t.Errorf("dynmcp %s with %v wrote %q, want %q:\n%s", args, state, written, want[i], out)
+			}
+			if at := saysWritten.FindIndex(out); written == user && !strings.Contains(args, "--user") && (at == nil || !strings.Contains(string(out[:at[0]]), user)) {
+				t.Errorf("dynmcp %s does not name %s before it is written:\n%s", args, user, out)
+			}
+		}
 	}
 }

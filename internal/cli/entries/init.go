@@ -16,6 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/editfile"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
+	"github.com/dynmcp/dynmcp/internal/cli/hosts"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -56,23 +57,23 @@ is kept with the suffix .bak.`,
 }
 
 func runInit(ctx context.Context, out *terminal.Writer, flags initFlags) error {
-	path := cmp.Or(flags.path, "mcp.json")
-	if flags.path == "" && flags.yaml {
-		path = "mcp.yaml"
-	}
+	path, have := cmp.Or(flags.path, "mcp.json"), flags.path
 	switch {
+	case flags.offline && flags.schema != "":
+		return hint.With(errors.New("--offline and --schema exclude each other"), "leave out one of them")
 	case flags.user && flags.path != "":
 		return hint.With(errors.New("--user and --path exclude each other"), "leave out one of them")
 	case flags.user:
-		if path = conf.NewUser(); path == "" {
+		if path, have = conf.NewUser(), conf.FindUser(); path == "" {
 			return hint.With(errors.New("there is no home directory for your config"), "name a file with --path")
 		}
-		if flags.yaml {
-			path = strings.TrimSuffix(path, filepath.Ext(path)) + ".yaml"
-		}
+	case flags.path == "":
+		have, _ = conf.Find(".") // "" without one
 	}
-	if flags.offline && flags.schema != "" {
-		return hint.With(errors.New("--offline and --schema exclude each other"), "leave out one of them")
+	if _, owned := hosts.Owner(have); have != "" && !owned {
+		path = have // of two configs one would never be read
+	} else if flags.yaml && flags.path == "" {
+		path = strings.TrimSuffix(path, filepath.Ext(path)) + ".yaml"
 	}
 	file, err := editfile.Open(path)
 	if err != nil {

@@ -39,11 +39,8 @@ suffix .bak.`,
 		choice.Add(cmd, "remove them from")
 		cmd.ValidArgsFunction = func(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 			path, err := choice.File()
-			if err != nil {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			file, err := editfile.OpenConfig(path)
-			if err != nil {
+			file, missing := editfile.OpenConfig(path)
+			if err != nil || missing != nil {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
 			entries, _ := schema.Entries(file.Path, file.Old) // none, if the file is broken

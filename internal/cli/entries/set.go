@@ -15,6 +15,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/editfile"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
+	"github.com/dynmcp/dynmcp/internal/cli/hosts"
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/internal/secretref"
 	"github.com/dynmcp/dynmcp/module"
@@ -120,13 +121,11 @@ func (c *change) complete(ctx context.Context, name, suffix string) (words []str
 
 // fileOf returns the config file with the entry of a server or, if only rules about its tools are changed, with
 // the rules: those of a nearer file would take the place of all others.
-func (c *change) fileOf(ctx context.Context, name string) (string, error) {
+func (c *change) fileOf(ctx context.Context, name string) (_ string, err error) {
 	if c.user {
-		path, err := conf.Choice{Config: c.from.Config, User: true}.File()
-		if err != nil {
+		if c.from.Config, err = (conf.Choice{Config: c.from.Config, User: true}).File(); err != nil {
 			return "", err
 		}
-		c.from.Config = path
 	}
 	cfg, err := c.from.Load(ctx)
 	if err != nil {
@@ -136,6 +135,9 @@ func (c *change) fileOf(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	path, rules := cfg.Origin(name).File, 0
+	if user := conf.FindUser(); c.from.Config != "" && hosts.SameFile(path, user) && !hosts.SameFile(c.from.Config, user) {
+		return "", hint.With(fmt.Errorf("%s has no server %q: it is in %s", c.from.Config, name, user), "dynmcp set --user %s changes it there", name)
+	}
 	paths := slices.Concat(c.assigned, c.unset)
 	for _, at := range paths {
 		if _, ok := schema.RulePath(name, at); ok {
