@@ -107,6 +107,7 @@ func (f *addFlags) run(cmd *cobra.Command, args []string) error {
 	if f.config, err = f.choice.File(); err != nil {
 		return err
 	}
+	f.choice.Say(cli.Stderr(cmd), f.config) // first, since keep may write beside it
 	keep := func() error { return nil }
 	if i := slices.IndexFunc(f.forms, func(form module.Adder) bool { return form.Takes(s.Name) }); i >= 0 {
 		keep, err = f.byModule(cmd, f.forms[i], command)
@@ -119,7 +120,6 @@ func (f *addFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	f.choice.Say(cli.Stderr(cmd), f.config)
 	path, err := runAdd(cmd.Context(), cli.Stdout(cmd), cli.Stderr(cmd), *f)
 	if err != nil || f.dryRun || !f.warm && !cli.Stderr(cmd).Interactive {
 		return err
