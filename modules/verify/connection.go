@@ -37,8 +37,10 @@ type connection struct {
 	close func()
 	notes *notes
 	wait  time.Duration // for each answer
+	lost  error         // why the first answer that did not come is missing; who ended
 	pipe  bool          // the server sends everything on one ordered stream
 
+	behind  bool                // the other end is dynmcp
 	version string              // that the server speaks
 	hears   func() (heard bool) // waits until the server was told of a cancellation; nil if that cannot be seen
 }
@@ -59,7 +61,7 @@ func (v *verifier) declare(p *probe.Peer) {
 
 // connectDirectly connects to a server as its host.
 func (v *verifier) connectDirectly(ctx context.Context, s schema.Server, era transports.Era) (*connection, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.LoadTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, s.LoadTimeout, stopped(fmt.Sprintf("no answer within its load_timeout of %v", s.LoadTimeout)))
 	defer cancel()
 	n := newNotes()
 	log := cmp.Or(v.Log, slog.New(slog.DiscardHandler))
@@ -140,7 +142,7 @@ func (v *verifier) connectBehind(ctx context.Context, s schema.Server, surface s
 		end()
 		return nil, err
 	}
-	c := &connection{peer: p, info: info, close: end, notes: n, wait: v.wait, pipe: s.Transport == schema.Stdio, version: h.Status().Upstreams()[0].Protocol}
+	c := &connection{peer: p, info: info, close: end, behind: true, notes: n, wait: v.wait, pipe: s.Transport == schema.Stdio, version: h.Status().Upstreams()[0].Protocol}
 	if e.heard != nil {
 		c.hears = func() bool { return e.wait(v.wait / cancelTries) }
 	}
@@ -218,13 +220,15 @@ func (n *notes) take() []byte {
 // ask sends a request and returns its answer: the result as received, or an object with the
 // error. Progress of the request goes to steps, which may be nil.
 func (c *connection) ask(ctx context.Context, method string, params []byte, steps *callNotes) []byte {
-	ctx, cancel := context.WithTimeout(ctx, c.wait)
+	ctx, cancel := c.timeout(ctx)
 	defer cancel()
+	var failure error
 	answered := make(chan []byte, 1)
 	call := &probe.Call{Method: method, Params: params, Done: func(result json.RawMessage, err error) {
 		if steps != nil && steps.answered != "" {
 			steps.all.markAnswered(steps.answered) // on the reading goroutine, before it reads on
 		}
+		failure = err
 		answered <- answer(result, err)
 	}}
 	if steps != nil {
@@ -233,12 +237,37 @@ func (c *connection) ask(ctx context.Context, method string, params []byte, step
 	c.peer.Start(call)
 	select {
 	case a := <-answered:
+		c.lose(failure)
 		return a
 	case <-ctx.Done():
 		if c.peer.Cancel(call) {
+			c.lose(context.Cause(ctx))
 			return []byte(unanswered)
 		}
 		return <-answered
+	}
+}
+
+// timeout limits ctx to the wait for an answer.
+func (c *connection) timeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, c.wait, stopped(fmt.Sprintf("no answer within the %v of --timeout", c.wait)))
+}
+
+// lose keeps the first error that is due to the end of a connection or a timeout, and says who ended it.
+func (c *connection) lose(err error) {
+	var rpc *wire.Error
+	switch {
+	case c.lost != nil || err == nil || errors.Is(err, context.Canceled): // verify cancels calls itself
+	case errors.As(err, new(stopped)):
+		c.lost = err
+	case errors.As(err, &rpc):
+		if string(answer(nil, err)) == gone {
+			c.lost = fmt.Errorf("dynmcp says: %w", err)
+		}
+	case c.behind:
+		c.lost = fmt.Errorf("dynmcp ended the connection: %w", err)
+	default:
+		c.lost = fmt.Errorf("no answer from the server: %w", err)
 	}
 }
 

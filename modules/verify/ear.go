@@ -10,9 +10,11 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator"
@@ -136,7 +138,16 @@ func relay(file string, words []string) error {
 			}
 		}
 	}()
-	return cmd.Wait()
+	err = cmd.Wait()
+	if end := cmd.ProcessState; end.ExitCode() > 0 {
+		os.Exit(end.ExitCode()) // dynmcp says how the server ended
+	} else if by, ok := end.Sys().(syscall.WaitStatus); ok && by.Signaled() {
+		signal.Reset(by.Signal())
+		if self, wrong := os.FindProcess(os.Getpid()); wrong == nil && self.Signal(by.Signal()) == nil {
+			time.Sleep(time.Second) // the signal ends this process
+		}
+	}
+	return err
 }
 
 // hearing is a transport that sees calls and their cancellations: a message, or in the stateless

@@ -3,6 +3,7 @@ package verify
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -18,8 +19,11 @@ type report struct {
 	Name    string   `json:"name"`
 	Error   string   `json:"error,omitempty"`    // why it could not be compared
 	LeftOut []string `json:"left_out,omitempty"` // ignored keys of its entry, which change what hosts see
+	Ended   []string `json:"ended,omitempty"`    // who ended a connection, or did not answer
 	Eras    []string `json:"eras"`
-	Rows    []row    `json:"compared"`
+
+	NotCompared []string `json:"not_compared,omitempty"` // what was left when the time was over
+	Rows        []row    `json:"compared"`
 }
 
 // A row counts the results for the answers of one kind.
@@ -45,6 +49,16 @@ type finding struct {
 
 func (r *report) failed() bool {
 	return r.Error != "" || slices.ContainsFunc(r.Rows, func(r row) bool { return r.Different > 0 })
+}
+
+// noteEnd notes who ended a connection, or did not answer, unless the comparison is over.
+func (r *report) noteEnd(ctx context.Context, where string, lost error) {
+	if lost == nil || ctx.Err() != nil {
+		return
+	}
+	if line := where + ": " + cli.Secrets.String(lost.Error()); !slices.Contains(r.Ended, line) {
+		r.Ended = append(r.Ended, line)
+	}
 }
 
 // variations are the differences between repeated answers of the server itself.
@@ -108,6 +122,12 @@ func (r *report) write(out *terminal.Writer) {
 	out.Heading(r.Name)
 	if r.Error != "" {
 		out.Printf("%s\n", terminal.OneLine(r.Error))
+	}
+	if len(r.NotCompared) > 0 {
+		out.Printf("not compared: %s\n", strings.Join(r.NotCompared, ", "))
+	}
+	for _, line := range r.Ended {
+		out.Printf("%s\n", terminal.OneLine(line))
 	}
 	if len(r.LeftOut) > 0 {
 		out.Printf("compared without its %s\n", strings.Join(r.LeftOut, ", "))

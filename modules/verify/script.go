@@ -158,10 +158,10 @@ func (r *run) cancelCall(ctx context.Context, p *plan, fence request) {
 	heard := r.cancel(ctx, p)
 	r.record(cancellation, "answers afterwards", r.ask(ctx, fence.method, r.params(fence), nil))
 	r.record(cancellation, "the same call again", r.ask(ctx, p.cancel.method, r.params(p.cancel), nil))
-	if r.hears == nil {
+	if r.hears == nil || ctx.Err() != nil {
 		return
 	}
-	for tries := 1; !heard() && tries < cancelTries; tries++ {
+	for tries := 1; !heard() && tries < cancelTries && ctx.Err() == nil; tries++ {
 		heard = r.cancel(ctx, p)
 		r.ask(ctx, fence.method, r.params(fence), nil)
 	}
@@ -207,10 +207,11 @@ func (r *run) relist(ctx context.Context, p *plan) {
 
 // list fetches a list. value is an object of the entries by name or URI, or the error.
 func (r *run) list(ctx context.Context, method, member string) (entries []json.RawMessage, value []byte) {
-	ctx, cancel := context.WithTimeout(ctx, r.wait)
+	ctx, cancel := r.timeout(ctx)
 	defer cancel()
 	entries, err := r.peer.List(ctx, method, member)
 	if err != nil {
+		r.lose(err)
 		return nil, answer(nil, err)
 	}
 	var members [][]byte

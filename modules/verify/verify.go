@@ -44,20 +44,23 @@ Tools that do not say that they only read are called with --call alone. Argument
 made of the input schema. A server is asked directly before and after dynmcp is: what
 differs between the two, such as a time, varies by itself and is not compared.
 
-The report shows no contents of strings, and may be shown to others. The exit status
-is 1 if something differs, or a server could not be started.`,
+The report shows no contents of strings, and may be shown to others. It says who ended
+a connection, and what was not compared when the time of --within was over. The exit
+status is 1 if something differs, or could not be compared.`,
 	Example: `  dynmcp verify
   dynmcp verify files --json
+  dynmcp verify --within 30m
   dynmcp verify --call-writes \
     -- npx -y @modelcontextprotocol/server-everything stdio`,
 	Args: cobra.ArbitraryArgs,
 	New: func(cmd *cobra.Command) cli.Run {
-		v := &verifier{wait: 10 * time.Second}
+		v := &verifier{wait: 10 * time.Second, within: 10 * time.Minute}
 		var asJSON bool
 		cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
 		cmd.Flags().BoolVar(&v.call, "call-writes", false, "call tools that do not say that they only read, too")
 		cli.AddOld(cmd, "call-writes", "call")
 		cli.AddTimeout(cmd, &v.wait, "an answer", "default 10s")
+		cmd.Flags().DurationVar(&v.within, "within", v.within, "how long all of it may take, a `duration` such as 10m")
 		cmd.Flags().StringSliceVar(&v.surfaces, "surface", comparedOf(cmd.Context()), "the `surfaces` to compare")
 		cmd.ValidArgsFunction = conf.CompleteServers(&v.Flags, "")
 		var heard string
@@ -83,6 +86,9 @@ type verifier struct {
 	rules    rule.Rules
 	extended bool                              // the host declares extensions
 	wait     time.Duration                     // for an answer
+	within   time.Duration                     // for all of it
+	waiting  *terminal.Progress                // shows the step; nil in tests
+	current  string                            // the server that is compared, for waiting
 	between  func(schema.Server) schema.Server // replaces the server behind dynmcp, for tests; may be nil
 }
 
@@ -113,14 +119,14 @@ func (v *verifier) run(ctx context.Context, names []string, asJSON bool) error {
 		return err
 	}
 	conf.SayIfEmpty(v.ErrOut, v.Cfg)
+	bounded, cancel := context.WithTimeoutCause(ctx, v.within, stopped(fmt.Sprintf("the %v of --within are over", v.within)))
+	defer cancel()
 	all, bad := []report{}, 0
-	for _, s := range servers {
-		waiting := terminal.ShowProgress(v.ErrOut, "comparing "+s.Name)
-		r := v.server(ctx, s)
-		waiting.End()
-		if ctx.Err() != nil {
-			return cli.ErrInterrupted
-		}
+	for i, s := range servers {
+		v.current = fmt.Sprintf("comparing %s (%d of %d)", s.Name, i+1, len(servers))
+		v.waiting = terminal.ShowProgress(v.ErrOut, v.current)
+		r := v.server(bounded, s)
+		v.waiting.End()
 		if all = append(all, r); !asJSON {
 			r.write(v.Out)
 		}
@@ -132,6 +138,9 @@ func (v *verifier) run(ctx context.Context, names []string, asJSON bool) error {
 		if err := terminal.WriteJSON(v.Out, all); err != nil {
 			return err
 		}
+	}
+	if ctx.Err() != nil {
+		return cli.ErrInterrupted
 	}
 	if bad > 0 {
 		return fmt.Errorf("%d of %s differ behind dynmcp or could not be compared", bad, display.Plural(len(all), "server"))
@@ -167,15 +176,21 @@ func (v *verifier) server(ctx context.Context, s schema.Server) report {
 	s.ToolFilter, s.PathAliases, s.ToolOverrides, s.MaxOutputChars = nil, nil, nil, 0
 	var first error
 	for _, e := range eras {
-		rows, err := v.inOneEra(ctx, s, e.era, may)
+		rows, err := v.inOneEra(ctx, &out, s, e.name, e.era, may)
+		if over(ctx) != nil {
+			out.NotCompared = append(out.NotCompared, e.name)
+			continue
+		}
 		if err != nil {
 			first = cmp.Or(first, err)
 			continue
 		}
 		out.Eras = append(out.Eras, e.name)
 		if slices.Contains(v.surfaces, schema.ExposeDirect) {
-			more, err := v.withExtensions(ctx, s, e.era, may)
-			if err != nil {
+			more, err := v.withExtensions(ctx, &out, s, e.name, e.era, may)
+			if over(ctx) != nil {
+				out.NotCompared = append(out.NotCompared, e.name+" as a host with extensions")
+			} else if err != nil {
 				first = &behindError{fmt.Errorf("as a host with extensions: %w", err)}
 			}
 			rows = append(rows, more...)
@@ -184,6 +199,10 @@ func (v *verifier) server(ctx context.Context, s schema.Server) report {
 			rows[i].Era = e.name
 		}
 		out.Rows = append(out.Rows, rows...)
+	}
+	if len(out.NotCompared) > 0 {
+		out.Error = over(ctx).Error()
+		return out
 	}
 	if behind, ok := errors.AsType[*behindError](first); ok || len(out.Eras) == 0 {
 		if ok {
@@ -198,19 +217,37 @@ func (v *verifier) server(ctx context.Context, s schema.Server) report {
 // A behindError is the error of a server that starts directly, but not behind dynmcp.
 type behindError struct{ error }
 
+// A stopped says what ended a wait.
+type stopped string
+
+func (s stopped) Error() string { return string(s) }
+
+// over returns why a comparison is over before its end, or nil.
+func over(ctx context.Context) error {
+	if ctx.Err() != nil && !errors.As(context.Cause(ctx), new(stopped)) {
+		return cli.ErrInterrupted
+	}
+	return context.Cause(ctx)
+}
+
 // inOneEra compares a server on each surface. The direct requests are repeated afterwards, and
 // once more if something differs, to find the values that vary by themselves.
-func (v *verifier) inOneEra(ctx context.Context, s schema.Server, era transports.Era, may mayCall) ([]row, error) {
+func (v *verifier) inOneEra(ctx context.Context, out *report, s schema.Server, name string, era transports.Era, may mayCall) ([]row, error) {
+	v.step(name, "directly")
 	before, p, err := v.askDirectly(ctx, s, era, nil, may)
 	if err != nil {
 		return nil, err
 	}
+	out.noteEnd(ctx, name+", directly", before.lost)
 	surfaces := map[string]*run{}
 	for _, surface := range v.surfaces {
+		v.step(name, surface)
 		if surfaces[surface], err = v.askBehind(ctx, s, surface, era, p); err != nil {
 			return nil, &behindError{fmt.Errorf("%s: %w", surface, err)}
 		}
+		out.noteEnd(ctx, name+", behind dynmcp, "+surface, surfaces[surface].lost)
 	}
+	v.step(name, "directly again")
 	varying := variations{}
 	var rows []row
 	for range 2 {
@@ -218,6 +255,7 @@ func (v *verifier) inOneEra(ctx context.Context, s schema.Server, era transports
 		if err != nil {
 			return nil, err
 		}
+		out.noteEnd(ctx, name+", directly", again.lost)
 		varying.add(before, again)
 		rows = nil
 		for _, surface := range v.surfaces {
@@ -230,12 +268,19 @@ func (v *verifier) inOneEra(ctx context.Context, s schema.Server, era transports
 	return rows, nil
 }
 
+// step shows what is asked next.
+func (v *verifier) step(era, what string) {
+	if v.waiting != nil {
+		v.waiting.Say(v.current + ": " + era + ", " + what)
+	}
+}
+
 // withExtensions compares a server once more as a second host does, which declares extensions. Surfaces that
 // hide tools have views and skills of their own.
-func (v *verifier) withExtensions(ctx context.Context, s schema.Server, era transports.Era, may mayCall) ([]row, error) {
+func (v *verifier) withExtensions(ctx context.Context, out *report, s schema.Server, name string, era transports.Era, may mayCall) ([]row, error) {
 	second := *v
 	second.extended, second.surfaces = true, []string{schema.ExposeDirect}
-	rows, err := second.inOneEra(ctx, s, era, may)
+	rows, err := second.inOneEra(ctx, out, s, name, era, may)
 	for i := range rows {
 		rows[i].Host = "extensions"
 	}
@@ -244,6 +289,9 @@ func (v *verifier) withExtensions(ctx context.Context, s schema.Server, era tran
 
 // askDirectly runs a plan on the server itself. If p is nil, the plan is made from its lists.
 func (v *verifier) askDirectly(ctx context.Context, s schema.Server, era transports.Era, p *plan, may mayCall) (*run, *plan, error) {
+	if err := over(ctx); err != nil {
+		return nil, nil, err
+	}
 	c, err := v.connectDirectly(ctx, s, era)
 	if err != nil {
 		return nil, nil, err

@@ -2,6 +2,7 @@ package probe
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -104,7 +105,7 @@ func Command(s schema.Server, env []string, secrets *redact.Redactor, log *slog.
 	c.readFrom(c.stdout, func() error {
 		select {
 		case <-c.gone:
-			return fmt.Errorf("it ended: %w", c.status)
+			return cmp.Or(c.status, errors.New("it exited with status 0"))
 		case <-time.After(stopGrace):
 			return errors.New("it closed its stdout")
 		}

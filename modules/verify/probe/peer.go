@@ -159,7 +159,7 @@ func (p *Peer) Ask(ctx context.Context, method string, params json.RawMessage) (
 	case <-done:
 	case <-ctx.Done():
 		if p.Cancel(call) {
-			return nil, ctx.Err()
+			return nil, context.Cause(ctx)
 		}
 		<-done
 	}
