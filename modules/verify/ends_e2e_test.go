@@ -44,23 +44,24 @@ var (
 	forever = tool("sleep", `"ms":{"examples":[0]}`)
 )
 
-// The report says who ended a connection, on either side, and a terminal shows the step.
+// The report says who ended a connection, on either side.
 func TestReportSaysWhoEnded(t *testing.T) {
-	got, shown, err := reported(inProgram(t), t, 20*time.Second, time.Minute, "-tool", crash)
+	got, _, err := reported(inProgram(t), t, 20*time.Second, time.Minute, "-tool", crash)
 	if err != nil {
 		t.Error(err)
 	}
 	wants(t, got, "handshake, directly: no answer from the server: it exited with status 3\n",
 		"handshake, behind dynmcp, direct: dynmcp says: fakemcp: it exited with status 3 (")
-	wants(t, shown, "\r\x1b[Kcomparing fakemcp (1 of 1): handshake, direct")
 }
 
+// A wait of two seconds is named, and a terminal shows the step meanwhile.
 func TestReportNamesTimeout(t *testing.T) {
-	got, _, err := reported(inProgram(t), t, 500*time.Millisecond, time.Minute, "-tool", forever)
+	got, shown, err := reported(inProgram(t), t, 2*time.Second, time.Minute, "-tool", forever)
 	if err != nil {
 		t.Error(err)
 	}
-	wants(t, got, "handshake, directly: no answer within the 500ms of --timeout\n", "handshake, behind dynmcp, direct: no answer within the 500ms of --timeout\n")
+	wants(t, got, "handshake, directly: no answer within the 2s of --timeout\n", "handshake, behind dynmcp, direct: no answer within the 2s of --timeout\n")
+	wants(t, shown, "\r\x1b[Kcomparing fakemcp (1 of 1): handshake, direct")
 }
 
 // Once the time of all servers is over, the report has what was compared, and names the rest.
