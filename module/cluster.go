@@ -4,13 +4,12 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/dynmcp/dynmcp/transports/oauth/logins"
-
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/gateway"
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 )
 
 // A Cluster is the flags of a verb that select a cluster.

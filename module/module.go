@@ -10,8 +10,6 @@ import (
 	"log/slog"
 	"net/http"
 
-	"github.com/dynmcp/dynmcp/transports/oauth/logins"
-
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/aggregator/surface"
@@ -22,6 +20,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/secretref"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/gateway"
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 

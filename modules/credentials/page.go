@@ -12,11 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dynmcp/dynmcp/transports/oauth/logins"
-
 	"github.com/dynmcp/dynmcp/internal/activity"
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/record"
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 )
 
 // The page of a user holds nothing until he gives it his token.

@@ -23,8 +23,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dynmcp/dynmcp/transports/oauth/logins"
-
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/dynmcp/dynmcp/aggregator"
@@ -36,6 +34,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/gateway"
 	"github.com/dynmcp/dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 )
 
 // The load of TestNoCredentialIsCrossed. DYNMCP_CREDENTIAL_CALLS is another number of calls.

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/dynmcp/dynmcp/transports/oauth/logins"
-
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/internal/records"
@@ -19,6 +17,7 @@ import (
 	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/oauth"
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 )
 
 // A route is /credentials of a gateway:

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/dynmcp/dynmcp/transports/oauth/logins"
-
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/internal/cli"
@@ -16,6 +14,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/secret"
 	"github.com/dynmcp/dynmcp/internal/secretref"
 	"github.com/dynmcp/dynmcp/module"
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 )
 
 // verb manages the values of users.

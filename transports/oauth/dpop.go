@@ -13,11 +13,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dynmcp/dynmcp/transports/oauth/logins"
-
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 )
 
 // proofs prove the possession of a key with each request to one server (DPoP, RFC 9449).

@@ -6,10 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dynmcp/dynmcp/transports/oauth/logins"
-
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 )
 
 // Tokens are bound to a key if the server asks for it, in logins of persons and machines. Every

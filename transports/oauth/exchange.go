@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dynmcp/dynmcp/transports/oauth/logins"
-
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
@@ -21,6 +19,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/jwt"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 )
 
 // Callers keeps the last token that each user of a gateway called with, in memory, until it expires.

@@ -11,14 +11,13 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/dynmcp/dynmcp/transports/oauth/logins"
-
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
 
 	"github.com/dynmcp/dynmcp/internal/certs"
 	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 )
 
 // A Flow is a login by a person.

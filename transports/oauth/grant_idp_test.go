@@ -10,10 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dynmcp/dynmcp/transports/oauth/logins"
-
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 )
 
 // identityProvider returns the address of a provider that exchanges the ID token "id-of-ann" for

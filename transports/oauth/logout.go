@@ -11,11 +11,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dynmcp/dynmcp/transports/oauth/logins"
-
 	"golang.org/x/oauth2"
 
 	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 )
 
 // Logout forgets the login of a user at a server, or with "" that for all, and reports whether there was one. If the authorization

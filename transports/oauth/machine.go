@@ -6,10 +6,10 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/dynmcp/dynmcp/transports/oauth/logins"
-
 	"github.com/modelcontextprotocol/go-sdk/auth/extauth"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 )
 
 // machineToken returns the token of the last login by client_credentials (RFC 6749, 4.4) or

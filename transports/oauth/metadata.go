@@ -12,8 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dynmcp/dynmcp/transports/oauth/logins"
-
 	"github.com/go-jose/go-jose/v4"
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
@@ -21,6 +19,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/certs"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 )
 
 // A discovery decides which answers to the SDK's discovery are metadata of the server and of its

@@ -9,10 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dynmcp/dynmcp/transports/oauth/logins"
-
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 )
 
 // Resource metadata that must not be used fails the login of a person and of a machine. The

@@ -16,10 +16,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dynmcp/dynmcp/transports/oauth/logins"
-
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 )
 
 // oidc-provider is an authorization server that others wrote, certified by the OpenID Foundation.

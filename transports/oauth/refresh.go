@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dynmcp/dynmcp/transports/oauth/logins"
-
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 	"golang.org/x/sync/singleflight"
@@ -18,6 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/records"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 )
 
 const (

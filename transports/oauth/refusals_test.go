@@ -13,10 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dynmcp/dynmcp/transports/oauth/logins"
-
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 )
 
 // A refusal is a row of the table in docs/login.md.

@@ -8,9 +8,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/dynmcp/dynmcp/transports/oauth/logins"
-
 	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 )
 
 // All spellings of a server's address, in its entry and in its metadata, lead to a login for the name

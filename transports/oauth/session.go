@@ -15,14 +15,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dynmcp/dynmcp/transports/oauth/logins"
-
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/dynmcp/dynmcp/internal/records"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 )
 
 // LoginOptions are shared by the logins of a process.

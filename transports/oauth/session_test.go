@@ -15,11 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dynmcp/dynmcp/transports/oauth/logins"
-
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 )
 
 func TestWithoutLoginTheServerSaysSo(t *testing.T) {

@@ -6,9 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dynmcp/dynmcp/transports/oauth/logins"
-
 	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 )
 
 // A login reaches the next request of a running session, and so does a logout, although the server

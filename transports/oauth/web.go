@@ -13,10 +13,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dynmcp/dynmcp/transports/oauth/logins"
-
 	"github.com/dynmcp/dynmcp/internal/records"
 	"github.com/dynmcp/dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 )
 
 // A Web receives the browsers of a gateway's users, on any replica. A user gets the address of a page

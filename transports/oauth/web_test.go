@@ -13,12 +13,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/dynmcp/dynmcp/transports/oauth/logins"
-
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/records/memkv"
 	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 )
 
 var pageLink = regexp.MustCompile(`<a href="([^"]+)"`)

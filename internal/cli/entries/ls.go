@@ -9,8 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dynmcp/dynmcp/transports/oauth/logins"
-
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/internal/cli"
@@ -23,6 +21,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/oauth"
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 

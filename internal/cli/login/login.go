@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dynmcp/dynmcp/transports/oauth/logins"
-
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/internal/cli"
@@ -22,6 +20,7 @@ import (
 	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/oauth"
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 )
 
 // loginTimeout is the default of --timeout.

@@ -8,12 +8,11 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/dynmcp/dynmcp/transports/oauth/logins"
-
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/oauth"
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 

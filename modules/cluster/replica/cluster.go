@@ -11,8 +11,6 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/dynmcp/dynmcp/transports/oauth/logins"
-
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
@@ -21,6 +19,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/redact"
 	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 )
 
 // Timeouts for reaching NATS.

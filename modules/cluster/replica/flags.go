@@ -10,8 +10,6 @@ import (
 	"os"
 	"strconv"
 
-	"github.com/dynmcp/dynmcp/transports/oauth/logins"
-
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/internal/cli"
@@ -20,6 +18,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/module"
 	"github.com/dynmcp/dynmcp/modules/cluster/internode"
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 )
 
 // Flags configure a run as a replica of a cluster.

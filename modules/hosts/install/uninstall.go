@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dynmcp/dynmcp/transports/oauth/logins"
-
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/internal/cli"
@@ -25,6 +23,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/keyring"
+	"github.com/dynmcp/dynmcp/transports/oauth/logins"
 )
 
 // Uninstall removes what dynmcp made on this machine.
