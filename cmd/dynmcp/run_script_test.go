@@ -111,6 +111,24 @@ func TestScriptAsksInBothEras(t *testing.T) {
 	}
 }
 
+// A question that comes while the host answers another is put to it then.
+func TestScriptAsksWhileItsHostAnswers(t *testing.T) {
+	t.Parallel()
+	late := deferred(t, "late", "Lists its tools late.", "-era", "new", "-fault", "slow-list:1500")
+	q := answering(t, stateless, []entry{fake(t, "alpha", "-era", "new"), late}, anyTool)
+	const code = `return await Promise.all([ // the late one first, so that it is in flight when the other asks
+		call("late/ask", {method: "sampling/createMessage", params: {messages: [], maxTokens: 1}}),
+		tools.alpha.ask({method: "elicitation/create", params: {message: "now", requestedSchema: {type: "object", properties: {}}}})]);`
+	m := q.script(code).Wait()
+	mcptest.Eventually(t, "the late server is called", func() bool { return late.Count("call") > 0 })
+	q.Call("tools/list", q.params()) // a round trip, in which its question comes
+	m, rounds := q.rounds(m, func(more ...string) *mcptest.Pending { return q.script(code, more...) })
+	contains(t, m.Text(), "accept", "assistant")
+	if n, all := q.questions(); n != 2 || rounds != 2 {
+		t.Errorf("the host was asked %d times in %d rounds, want one in each of two: %s", n, rounds, all)
+	}
+}
+
 func TestScriptUnderThePolicy(t *testing.T) {
 	t.Parallel()
 	for _, era := range []string{handshake, stateless} {

@@ -154,9 +154,9 @@ func (run *running) park() {
 		return
 	}
 	by := run.by
-	run.by = nil
+	run.by, run.parked, run.asking = nil, run.asking, nil
 	var asks [][]byte
-	for _, in := range run.asking {
+	for _, in := range run.parked {
 		for key, question := range wire.Members(wire.Get(in.asked, "inputRequests")) {
 			name, _ := wire.Text(key)
 			asks = append(asks, fmt.Appendf(nil, "%s:%s", wire.Quote(in.key(name)), question))

@@ -14,6 +14,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -59,7 +60,8 @@ type running struct {
 	mu       sync.Mutex
 	by       *caller // nil while the host is asked
 	inFlight int
-	asking   []*inner // with questions for the host
+	asking   []*inner // with questions that the host does not have yet
+	parked   []*inner // with questions that it has
 	queued   []*inner // begun while it is asked
 	due      *time.Timer
 	last     int    // number of an inner request
@@ -113,18 +115,23 @@ func (run *running) attach(by *caller, responses json.RawMessage) {
 	}
 	run.mu.Lock()
 	run.by = by
-	asking, queued, outcome := run.asking, run.queued, run.outcome
-	run.asking, run.queued = nil, nil
+	parked, queued, outcome := run.parked, run.queued, run.outcome
+	run.parked, run.queued = nil, nil
 	run.mu.Unlock()
 	if outcome != nil {
 		by.reply(run, outcome)
 		return
 	}
-	for _, in := range asking {
+	for _, in := range parked {
 		run.begin(in, in.next(responses))
 	}
 	for _, in := range queued {
 		run.begin(in, in.params)
+	}
+	run.mu.Lock()
+	defer run.mu.Unlock()
+	if len(run.asking) > 0 { // they asked meanwhile
+		run.parkSoon()
 	}
 }
 
@@ -136,8 +143,8 @@ func (run *running) finish(result *script.Result, err error) {
 		run.due.Stop()
 	}
 	run.outcome = render(result, err, run.notes)
-	by, outcome, asking := run.by, run.outcome, run.asking
-	run.asking = nil
+	by, outcome, asking := run.by, run.outcome, slices.Concat(run.asking, run.parked)
+	run.asking, run.parked = nil, nil
 	run.mu.Unlock()
 	for _, in := range asking {
 		run.env.run.Forget(in.asked)
