@@ -72,11 +72,6 @@ func live(t *testing.T, d *desk) {
 // newTeam returns a desk with servers as people have them.
 func newTeam(t *testing.T) *desk {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "team")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
 	type tool struct{ name, about string }
 	servers, entries := []struct {
 		name, about string
@@ -99,13 +94,12 @@ func newTeam(t *testing.T) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{t: t, config: filepath.Join(dir, "shop", "mcp.json"), variables: private(dir)}
+	d := emptyDesk(t)
+	d.config = filepath.Join(filepath.Dir(d.config), "shop", "mcp.json")
 	if err := os.Mkdir(filepath.Dir(d.config), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(d.config, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	d.write(text)
 	d.host = mcptest.Start(t, mcptest.HostOptions{Args: []string{mcptest.Dynmcp(t), "-c", d.config}, Env: d.variables})
 	d.host.Call("initialize", json.RawMessage(`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"claude-code","version":"2.0"}}`))
 	d.host.Notify("notifications/initialized", nil)

@@ -39,14 +39,28 @@ func private(dir string) []string {
 	return []string{"XDG_RUNTIME_DIR=" + dir, "TMPDIR=" + dir, "HOME=" + dir, "XDG_STATE_HOME=" + dir}
 }
 
-func newDesk(t *testing.T) *desk {
+// emptyDesk returns a desk in a directory of its own, with the name of a config that is to be written. The directory
+// has a short name, since sockets are in it.
+func emptyDesk(t *testing.T) *desk {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "ui")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	d := &desk{t: t, config: filepath.Join(dir, "mcp.json"), variables: private(dir)}
+	return &desk{t: t, config: filepath.Join(dir, "mcp.json"), variables: private(dir)}
+}
+
+func (d *desk) write(config []byte) {
+	d.t.Helper()
+	if err := os.WriteFile(d.config, config, 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	d := emptyDesk(t)
 	text := fmt.Sprintf(`{
   // the servers
   "mcp": {
@@ -58,9 +72,7 @@ func newDesk(t *testing.T) *desk {
   "activity": { "arguments": true, "results": true }
 }
 `, quote(mcptest.Fake(t)), quote(hostile))
-	if err := os.WriteFile(d.config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	d.write([]byte(text))
 	d.host = mcptest.Start(t, mcptest.HostOptions{Args: []string{mcptest.Dynmcp(t), "-c", d.config}, Env: d.variables})
 	d.host.Initialize("2025-11-25", nil)
 	d.use("files/echo", "hello")

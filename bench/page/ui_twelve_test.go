@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -82,12 +81,7 @@ func (p *tab) open(server string) {
 // newAsked is like newDesk, with a server whose calls a person is asked about, and the host's question.
 func newAsked(t *testing.T) *desk {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "twelve")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	d := &desk{t: t, config: filepath.Join(dir, "mcp.json"), variables: private(dir)}
+	d := emptyDesk(t)
 	text := fmt.Sprintf(`{
   "mcp": {
     "files": { "command": %[1]s, "args": ["-name", "files"], "description": "Reads files." },
@@ -100,9 +94,7 @@ func newAsked(t *testing.T) *desk {
   "activity": {}
 }
 `, quote(mcptest.Fake(t)))
-	if err := os.WriteFile(d.config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	d.write([]byte(text))
 	cmd := exec.CommandContext(t.Context(), mcptest.Dynmcp(t), "warm", "-c", d.config)
 	cmd.Env = append(os.Environ(), d.variables...)
 	if out, err := cmd.CombinedOutput(); err != nil && !strings.Contains(string(out), "broken") {
@@ -128,6 +120,17 @@ func TestUITwelveTasks(t *testing.T) {
 	p.has("main .name", "files")
 	shot := ""
 	look := func() { p.keep("task-" + shot + ".png") }
+	moves := func(act, state string) func() {
+		return func() {
+			p.open("files")
+			p.choose(act + " files")
+			p.has("dialog .command", "dynmcp "+strings.ToLower(act)+" files --run ")
+			p.has("dialog [role=status]", "Done")
+			look()
+			p.leave()
+			p.wait("placeNow().run.servers.find(s => s.name === 'files').state === '" + state + "'")
+		}
+	}
 	for n, task := range []struct {
 		name string
 		do   func()
@@ -142,24 +145,8 @@ func TestUITwelveTasks(t *testing.T) {
 			p.has(".server[open] pre", "no database here")
 			look()
 		}},
-		{"start", func() {
-			p.open("files")
-			p.choose("Start files")
-			p.has("dialog .command", "dynmcp start files --run ")
-			p.has("dialog [role=status]", "Done")
-			look()
-			p.leave()
-			p.wait("placeNow().run.servers.find(s => s.name === 'files').state === 'ready'")
-		}},
-		{"stop", func() {
-			p.open("files")
-			p.choose("Stop files")
-			p.has("dialog .command", "dynmcp stop files --run ")
-			p.has("dialog [role=status]", "Done")
-			look()
-			p.leave()
-			p.wait("placeNow().run.servers.find(s => s.name === 'files').state === 'idle'")
-		}},
+		{"start", moves("Start", "ready")},
+		{"stop", moves("Stop", "idle")},
 		{"describe", func() {
 			p.open("notes")
 			p.choose("Edit description of notes")
