@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,18 +69,24 @@ func TestOthersDoNotSeeStderr(t *testing.T) {
 		func(r *http.Request) { r.Header.Set("Authorization", "Bearer t0ken") },
 		func(r *http.Request) { r.SetBasicAuth("me", "t0ken") },
 	} {
-		_, body := fetch(t, page+"/state", authorize)
+		type server struct {
+			Name, State, Error string
+			Failed             int     `json:"starts_failed"`
+			Since              float64 `json:"failed_seconds"`
+		}
+		var body string
 		var state struct {
 			Failures  []struct{ Reference, Text string }
-			Upstreams []struct {
-				Name, State, Error string
-				Failed             int     `json:"starts_failed"`
-				Since              float64 `json:"failed_seconds"`
+			Upstreams []server
+		}
+		mcptest.Eventually(t, "no server is being started again", func() bool {
+			_, body = fetch(t, page+"/state", authorize)
+			state.Upstreams = nil
+			if err := json.Unmarshal([]byte(body), &state); err != nil {
+				t.Fatalf("%v: %s", err, body)
 			}
-		}
-		if err := json.Unmarshal([]byte(body), &state); err != nil {
-			t.Fatalf("%v: %s", err, body)
-		}
+			return !slices.ContainsFunc(state.Upstreams, func(u server) bool { return u.State == "loading" })
+		})
 		found := false
 		for _, f := range state.Failures {
 			found = found || f.Reference == reference && strings.Contains(f.Text, "db.internal")
